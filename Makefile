@@ -21,7 +21,7 @@ PYTEST := python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadsco
 RUN   := PATH="$(CURDIR)/.venv/bin:$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: docs registers help sim demo story bench bitstream explore regress program gatesim test test-all test-long lint verilog kit interop proofs wrappers waves setup train cycles networks program-memory sim-speed link-bench language-link usb-bench area sdram estimates presets mutation results compare boards pictures sweep lock clean distclean chips jax-overhead torch-overhead language-texts
+.PHONY: docs registers help sim demo story bench bitstream explore regress program gatesim test test-all test-long lint verilog kit interop proofs wrappers waves setup train cycles networks program-memory streams sim-speed link-bench language-link usb-bench area sdram estimates presets mutation results compare boards pictures sweep lock clean distclean chips jax-overhead torch-overhead language-texts
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -148,6 +148,10 @@ networks:  ## write the record of the networks in the folder WEFT_NETWORKS, and 
 program-memory:  ## measure networks behind AXI4, write the record (minutes)
 	@$(SETUP) test
 	@$(RUN) python -m tools.program_memory
+
+streams:  ## predict networks whose weights lie in an SDRAM, write the record (minutes)
+	@$(SETUP) test
+	@$(RUN) python -m tools.streams
 
 sim-speed:  ## measure the speed of the simulation, write the record
 	@$(SETUP) sim

@@ -47,6 +47,7 @@ struct Start {
     uint32_t rate, read_first, read_count, write_first, write_count, seed;
     uint32_t program_base;        // byte of the AXI4 memory
     uint32_t program_limit;       // words
+    uint32_t on_chip;             // list and log lie in the memory on the chip, of two
 };
 
 struct Outcome {
@@ -116,6 +117,7 @@ public:
 #if AXI_BYTES
         top_->program_base = start.program_base;
         top_->program_limit = start.program_limit;
+        top_->begin_on_chip = start.on_chip;
 #endif
         top_->base = start.base;
         top_->limit = start.limit;

@@ -9,7 +9,7 @@ import numpy as np
 from weft.host.transport import TransportTimeout
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.cycles import ProgramTiming
-from weft.network_core.descriptors import ListError, ListReport, NetworkState, join
+from weft.network_core.descriptors import ON_CHIP, ListError, ListReport, NetworkState, join
 from weft.sim import build, verilated
 from weft.sim.model_process import ModelProcess
 
@@ -172,7 +172,7 @@ class NetworkSimulation(ModelProcess):
     def run(
         self, list_vector: int, log_vector: int, *, base: int = 0, limit: int | None = None,
         cycles: int = _LIMIT, abort: int = 0, traffic: HostTraffic | None = None,
-        program_base: int = 0, program_limit: int | None = None,
+        program_base: int = 0, program_limit: int | None = None, on_chip: bool = False,
     ) -> SimulatedOutcome:
         """Execute a list.
 
@@ -192,14 +192,17 @@ class NetworkSimulation(ModelProcess):
             First byte of the program memory.
         program_limit : int
             First word of each of its banks that the list may not use; by default none.
+        on_chip : bool
+            With a program memory: list and log lie in the memory on the chip.
         """
         if program_limit is None:
             program_limit = self.config.program_words
         limit = self.config.words if limit is None else limit
         traffic = traffic or HostTraffic(0)
         self._send(b"S" + struct.pack(
-            "<14I", list_vector, log_vector, base, limit, cycles, abort, traffic.rate,
+            "<15I", list_vector, log_vector, base, limit, cycles, abort, traffic.rate,
             *traffic.reads, *traffic.writes, traffic.seed, program_base, program_limit,
+            on_chip,
         ))
         names = SimulatedOutcome.__dataclass_fields__
         values = dict(zip(names, struct.unpack("<11I", self._receive(44)), strict=True))
@@ -295,8 +298,8 @@ class SimulatedRunner:
             self.write(**write)
         banks, limit = self.config.banks, max(1, int(timeout * _CYCLES_PER_SECOND))
         outcome = self._core.run(
-            join(list_address, banks), join(log_address, banks), cycles=limit,
-            program_base=self.program_base,
+            join(list_address & ~ON_CHIP, banks), join(log_address, banks), cycles=limit,
+            program_base=self.program_base, on_chip=bool(list_address & ON_CHIP),
         )
         if not outcome.finished:
             raise TransportTimeout(f"the list did not end within {limit:,} cycles")

@@ -14,7 +14,7 @@ from weft.hw.network_core.host.memory_port import MemoryPort
 from weft.hw.network_core.interface import NetworkInterface, StateRegisters
 from weft.hw.network_core.layouts import VectorAddress
 from weft.hw.stream.fifo import Fifo
-from weft.network_core.descriptors import NetworkState
+from weft.network_core.descriptors import ON_CHIP, NetworkState
 from weft.network_core.register_map import LATENCY
 
 __all__ = ["MemoryTransfer", "NetworkBank", "NetworkWrapper"]
@@ -214,6 +214,8 @@ class NetworkWrapper(wiring.Component):
             core.begin.log.eq(self._address(bank.log_address)),
             core.window.base.eq(bank.base), core.window.limit.eq(bank.limit),
         ]
+        if self.ip.config.program_words:
+            m.d.comb += core.begin.on_chip.eq(bank.list_address[ON_CHIP.bit_length() - 1])
         self._registers(m, bank)
         soft_reset = self._reset(m, bank)
         if self.ip.config.program_words:

@@ -8,7 +8,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from weft.hw.network_core.array_section import ArraySection
-from weft.hw.network_core.interface import NetworkInterface
+from weft.hw.network_core.interface import NetworkInterface, choose_memory, stream_by_memory
 from weft.hw.network_core.lists.list_reader import ListReader
 from weft.hw.network_core.loads.loader import AddTables, ListLoader, LoadedBuffer
 from weft.hw.network_core.memory.banked_memory import BankedMemory, ReadArbiter, WriteArbiter
@@ -45,7 +45,7 @@ class NetworkTop(FlatTop):
     state, error, job, cycles, result, result_bytes : Out
         The members of `weft.hw.network_core.interface.NetworkStatus`.
     finished : Out
-    program_base, program_limit : In; program_idle : Out; awvalid, awready, ... : In or Out
+    begin_on_chip, program_base, program_limit : In; program_idle : Out; awvalid, ... : In or Out
         With a program memory: the pins of its master, with the names of AXI4 in small letters.
     """
 
@@ -85,6 +85,7 @@ def _program(core):
     ports = {
         "program_base": (In, core.program_base), "program_limit": (In, core.program_limit),
         "program_idle": (Out, core.program_idle),
+        "begin_on_chip": (In, core.begin.on_chip),
     }
     for name, flow in (("aw", Out), ("w", Out), ("b", In), ("ar", Out), ("r", In)):
         channel, answer = getattr(core.axi, name), In if flow == Out else Out
@@ -105,7 +106,8 @@ _FROM_PROGRAM = ("list", "loads")  # clients of the program memory, if the core 
 class NetworkCore(wiring.Component):
     """Memory, array and control of a network core; ``docs/network-core.md`` describes it.
 
-    With a program memory, an `ProgramMemory` has the lists, their logs and the sources of loads.
+    With a program memory, a `ProgramMemory` has lists with their logs, and sources of loads. Each
+    list and each load tells whether it reads that memory or the one on the chip.
 
     While no list runs, all blocks except the memory, its arbiters and the list reader are reset,
     RESET cycles late. So an abort ends a list in any state. The array has no reset: the next list
@@ -139,8 +141,6 @@ class NetworkCore(wiring.Component):
         m.submodules.write_arbiter = writes = WriteArbiter(self.config)
         program = self._program(m, list_reader) if self.config.program_words else None
         clients = dict(zip(names, reads.reads, strict=True))
-        if program:
-            clients |= zip(_FROM_PROGRAM, program.reads, strict=True)
         # Two registers share the many loads. They differ in time: equal ones would be merged.
         reset, late_reset = Signal(init=1), Signal(init=1)
         m.d.sync += [reset.eq(list_reader.halt), late_reset.eq(reset)]
@@ -150,11 +150,14 @@ class NetworkCore(wiring.Component):
         array = self._array(m, late_reset, sequencer, map_reader, b)
         output = self._output(m, late, list_reader, sequencer, array, lines, table, clients)
 
-        connect(m, list_reader.reads, clients["list"])
+        if program:
+            self._both_memories(m, list_reader, clients, program, writes)
+        else:
+            connect(m, list_reader.reads, clients["list"])
+            connect(m, list_reader.writes, writes.log)
         connect(m, flipped(self.reads), clients["host"])
         connect(m, reads.memory, memory.reads)
         m.d.comb += memory.read_bank.eq(reads.read_bank)
-        connect(m, list_reader.writes, (program.writes if program else writes.log))
         connect(m, flipped(self.writes), writes.host)
         m.d.comb += [
             writes.store.eq(output.write), memory.write.eq(writes.write),
@@ -183,10 +186,12 @@ class NetworkCore(wiring.Component):
         m.submodules.program = program = ProgramMemory(self.config)
         connect(m, program.axi, flipped(self.axi))
         m.d.comb += [
-            list_reader.list_limit.eq(self.program_limit),
+            list_reader.program_limit.eq(self.program_limit),
             program.base.eq(self.program_base), program.halt.eq(list_reader.halt),
             self.program_idle.eq(program.idle),
-            list_reader.read_error.eq(program.read_error),
+            list_reader.read_error.eq(
+                program.read_error & program.reads[_FROM_PROGRAM.index("list")].data_valid
+            ),
             list_reader.load_read_error.eq(
                 program.read_error & program.reads[_FROM_PROGRAM.index("loads")].data_valid
             ),
@@ -195,6 +200,17 @@ class NetworkCore(wiring.Component):
             list_reader.timed_out.eq(program.timed_out), list_reader.written.eq(program.written),
         ]
         return program
+
+    def _both_memories(self, m, list_reader, clients, program, writes):
+        """Connect the list reader and the loader to both memories; the log goes with the list."""
+        loader = m.submodules["loader"]
+        for name, reader, on_chip in (
+            ("list", list_reader, list_reader.on_chip), ("loads", loader, loader.on_chip),
+        ):
+            choose_memory(
+                m, ~on_chip, reader.reads, clients[name], program.reads[_FROM_PROGRAM.index(name)]
+            )
+        stream_by_memory(m, ~list_reader.on_chip, list_reader.writes, writes.log, program.writes)
 
     def _begin(self, m, list_reader, reads, array):
         """Begin a list when nothing of an aborted list is in flight."""
@@ -252,7 +268,8 @@ class NetworkCore(wiring.Component):
         loader = ListLoader(config)
         m.submodules.loader = resets(loader)
         connect(m, list_reader.load, loader.load)
-        connect(m, loader.reads, client)
+        if not config.program_words:
+            connect(m, loader.reads, client)
         buffers = {
             "b": LoadedBuffer(config, vectors=config.array.cols, words=config.b_words),
             "lines": LoadedBuffer(config, vectors=config.line_vectors, words=config.lines),
@@ -261,12 +278,9 @@ class NetworkCore(wiring.Component):
         for name, buffer in buffers.items():
             m.submodules[f"buffer_{name}"] = buffer
             m.d.comb += buffer.write.eq(getattr(loader, name))
-        m.d.comb += [
-            loader.window.base.eq(self.window.base),
-            loader.window.limit.eq(
-                self.program_limit if config.program_words else self.window.limit
-            ),
-        ]
+        connect(m, flipped(self.window), loader.window)
+        if config.program_words:
+            m.d.comb += loader.program_limit.eq(self.program_limit)
         return buffers.values()
 
     def _array(self, m, reset, sequencer, map_reader, b):

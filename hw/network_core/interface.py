@@ -4,7 +4,7 @@ from functools import reduce
 from itertools import pairwise
 from operator import or_
 
-from amaranth.hdl import Array, C, Cat, Const, Module, Signal, signed
+from amaranth.hdl import Array, C, Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -18,7 +18,7 @@ from weft.network_core.register_map import REGISTERS, describe
 __all__ = [
     "BufferRead", "JobPort", "LineRead", "ListBegin", "LoadPort", "MemoryWindow",
     "NetworkInterface", "NetworkStatus", "ReadPort", "ResultRead", "ScalePort", "StateRegisters",
-    "TableRead", "VectorWrite", "job_ports",
+    "TableRead", "VectorWrite", "choose_memory", "job_ports", "stream_by_memory",
 ]
 
 
@@ -33,10 +33,16 @@ class VectorWrite(data.StructLayout):
 
 
 class ListBegin(data.StructLayout):
-    """The start of a list: ``valid`` for one cycle, with the addresses of list and log."""
+    """The start of a list: ``valid`` for one cycle, with the addresses of list and log.
+
+    With a program memory, ``on_chip`` tells that both lie in the memory on the chip.
+    """
 
     def __init__(self, config):
-        super().__init__({"valid": 1, "list": VectorAddress(config), "log": VectorAddress(config)})
+        super().__init__({
+            "valid": 1, "list": VectorAddress(config), "log": VectorAddress(config),
+            **({"on_chip": 1} if config.program_words else {}),
+        })
 
 
 class NetworkStatus(data.StructLayout):
@@ -215,6 +221,27 @@ class JobPort(wiring.Signature):
 
     def __init__(self, config):
         super().__init__({"fields": Out(JobFields(config)), "start": Out(1)})
+
+
+def stream_by_memory(m, program, given, chip, other):
+    """Connect a stream to the one of the memory on the chip, or to that of the program memory."""
+    m.d.comb += [
+        chip.payload.eq(given.payload), other.payload.eq(given.payload),
+        chip.valid.eq(given.valid & ~program), other.valid.eq(given.valid & program),
+        given.ready.eq(Mux(program, other.ready, chip.ready)),
+    ]
+
+
+def choose_memory(m, program, reads, chip, other):
+    """Connect a `ReadPort` to the one of the memory on the chip, or to that of the program memory.
+
+    ``program`` may change while no data are missing: answers of both memories would mix.
+    """
+    stream_by_memory(m, program, reads.request, chip.request, other.request)
+    m.d.comb += [
+        reads.data_valid.eq(Mux(program, other.data_valid, chip.data_valid)),
+        reads.data.eq(Mux(program, other.data, chip.data)),
+    ]
 
 
 def job_ports(config) -> dict:

@@ -205,12 +205,11 @@ def in_memory(config, address, words=None):
 def within(config, address, vectors, base, limit):
     """1 if the vector at ``address`` and the following ones, ``vectors`` in all, may be used.
 
-    ``base`` and ``limit`` are the first word that may be used, and the first one beyond. Without
-    ``base`` (None) all words below the limit may be used.
+    ``base`` and ``limit`` are the first word that may be used, and the first one beyond.
     """
     higher, extra = divmod(vectors - 1, config.banks)  # the last vector: its word, its bank
     below = address.word < limit - higher
     if extra:  # beyond the last bank it lies one word higher
         beyond = address.bank >= config.banks - extra
         below &= (address.word < limit - (higher + 1)) | ~beyond
-    return below if base is None else (address.word >= base) & below
+    return (address.word >= base) & below

@@ -68,7 +68,9 @@ def test_the_chip_of_a_board():
 def test_a_network_that_is_larger_than_the_memory_of_the_chip(driver, file):
     pytest.importorskip("tflite")
     program = weft.load(file).compile(TARGET)
-    assert program.program_memory_used > PROGRAM.memory_bytes and len(program.segments) == 1
+    used = program.memory_used + program.program_memory_used
+    assert used > PROGRAM.memory_bytes and len(program.segments) == 1
+    assert program.lists_on_chip and program.streamed > 0
     x = random_inputs(program, 2)
     with program.open(GoldenRunner(PROGRAM)) as session:
         wanted = session(x)

@@ -436,6 +436,9 @@ BUGS = [
          "self.write_word.eq(now.write)", "self.write_word.eq(1)"),
         ("too many refreshes are postponed", "pins_refreshed",
          "(refresh.due >= postponed)", "(refresh.due >= postponed + 3)"),
+        ("rows stay open in refreshes", "pins_ras_max",
+         "self.command.eq(Command.PRECHARGE), self.a.eq(ALL_BANKS)",
+         "self.command.eq(Mux(self.ready, Command.NOP, Command.PRECHARGE)), self.a.eq(ALL_BANKS)"),
     ),
     *table(
         "SDRAM controller, 8 words", "sdram.scheduler",

@@ -63,6 +63,8 @@ class SdramRules(Rules):
         "driven": "the controller drives data in the cycles of the words that are written, only",
         "mask": "the mask is low two cycles before a word that is read",
         "refreshed": "at most one more refresh than may be postponed is due",
+        "ras_max": "a row is open for at most the intervals whose refreshes are due, and one: with"
+        " the rule before, for less than tRAS max",
     }
     COVERS = {
         "read_write": "a WRITE follows a READ as soon as it may",
@@ -86,7 +88,7 @@ class SdramRules(Rules):
         self._set_up(m, is_, every)
         self._rows(m, is_, closes)
         self._words(m, is_)
-        self._refreshes(m, is_)
+        self._refreshes(m, is_, closes)
         return m
 
     @staticmethod
@@ -183,18 +185,31 @@ class SdramRules(Rules):
         self.cover(m, "read_write", write & (turn == timing.cas + words + 1))
         self.cover(m, "write_read", read & (written == words) & self.past(m, self.dq_oe))
 
-    def _refreshes(self, m, is_):
-        """Refreshes are in time."""
+    def _refreshes(self, m, is_, closes):
+        """Refreshes are in time, and no row is open for too long."""
         timing = self.timing
         passed, mode = Signal(range(timing.refresh)), Signal(name="mode_is_set")
         owed = Signal(range(timing.postponed + 3))
         tick, made = passed == timing.refresh - 1, is_[Command.REFRESH]
         m.d.sync += [passed.eq(Mux(tick, 0, passed + 1)), mode.eq(mode | is_[Command.MODE])]
         with m.If(mode & tick & ~made):
-            m.d.sync += owed.eq(owed + 1)
+            m.d.sync += owed.eq(owed + (owed != timing.postponed + 2))
         with m.Elif(mode & made & ~tick & (owed != 0)):
             m.d.sync += owed.eq(owed - 1)
         self.check(m, "refreshed", owed <= timing.postponed + 1)
+        # A row in whose time ``most`` intervals end is open for less than ``(most + 1) * refresh``.
+        most, late = timing.postponed + 1, []
+        assert (most + 1) * timing.refresh <= timing.ras_max
+        for n, close in enumerate(closes):
+            is_open, ended = Signal(name=f"row_{n}"), Signal(range(most + 2), name=f"ended_{n}")
+            opens = is_[Command.ACTIVATE] & (self.ba == n)
+            m.d.sync += is_open.eq((is_open | opens) & ~close)
+            with m.If(opens):
+                m.d.sync += ended.eq(tick)
+            with m.Elif(ended <= most):
+                m.d.sync += ended.eq(ended + tick)
+            late.append(is_open & (ended > owed))
+        self.check(m, "ras_max", ~Cat(late).any())
 
 
 class ResponseRules(Rules):

@@ -15,6 +15,8 @@ from weft.hw.network_core.interface import (
     ReadPort,
     StateRegisters,
     VectorWrite,
+    choose_memory,
+    stream_by_memory,
 )
 from weft.hw.network_core.layouts import VectorAddress
 from weft.hw.serial.frame_answers import FrameAnswers
@@ -22,21 +24,12 @@ from weft.hw.serial.frame_receiver import NETWORK_FRAMES
 from weft.hw.serial.link import HostFrames
 from weft.hw.stream.fifo import SkidBuffer
 from weft.network_core.config import has_single_port
-from weft.network_core.descriptors import NetworkState
+from weft.network_core.descriptors import ON_CHIP, NetworkState
 from weft.network_core.register_map import LATENCY, REGISTERS
 
 __all__ = ["HostAnswers", "HostCommands", "HostPort"]
 
 _HEADER, _START = 6, 8  # bytes of a header without SYNC, and of START's payload
-
-
-def _by_memory(m, program, given, chip, other):
-    """Connect a stream to the one of the memory on the chip, or of the program memory."""
-    m.d.comb += [
-        chip.payload.eq(given.payload), other.payload.eq(given.payload),
-        chip.valid.eq(given.valid & ~program), other.valid.eq(given.valid & program),
-        given.ready.eq(Mux(program, other.ready, chip.ready)),
-    ]
 
 
 class HostCommands(wiring.Component):
@@ -92,12 +85,8 @@ class HostCommands(wiring.Component):
         self._count(m, fire, missing, length, complete, last, no_more)
         with m.If(fire & ~in_data):
             m.d.sync += fields.eq(Cat(fields, commands.payload)[8:])
-        if both:
-            m.d.comb += writer.program.eq(fields[PROGRAM_BIT])
-            _by_memory(m, writer.program, writer.writes, self.writes, self.program_writes)
-        else:
-            connect(m, writer.writes, flipped(self.writes))
         place, begin, start = writer.placement, self.list.payload, fields[-8 * _START:]
+        self._name_memories(m, writer, fields, start)
         m.d.comb += [
             place.address.eq(address(fields[:32])), place.run.eq(fields[32:40]),
             place.pitch.eq(fields[40:48]), place.pixels.eq(fields[48:64]),
@@ -148,6 +137,17 @@ class HostCommands(wiring.Component):
                 with m.If(writer.idle & passed):
                     m.next = "IDLE"
         return m
+
+    def _name_memories(self, m, writer, fields, start):
+        """The memory of a WRITE, and that of the list of a START."""
+        if not self.config.program_words:
+            connect(m, writer.writes, flipped(self.writes))
+            return
+        m.d.comb += [
+            writer.program.eq(fields[PROGRAM_BIT]),
+            self.list.payload.on_chip.eq(start[ON_CHIP.bit_length() - 1]),
+        ]
+        stream_by_memory(m, writer.program, writer.writes, self.writes, self.program_writes)
 
     def _data(self, m, writer, last):
         """Connect the data of WRITE; their stream to ``writer``, and whether it has taken them.
@@ -210,12 +210,7 @@ class HostAnswers(FrameAnswers):
         if not self.both:
             connect(m, memory.reads, flipped(self.reads))
             return memory
-        chip, other, reads = self.reads, self.program_reads, memory.reads
-        _by_memory(m, memory.program, reads.request, chip.request, other.request)
-        m.d.comb += [
-            reads.data_valid.eq(Mux(memory.program, other.data_valid, chip.data_valid)),
-            reads.data.eq(Mux(memory.program, other.data, chip.data)),
-        ]
+        choose_memory(m, memory.program, memory.reads, self.reads, self.program_reads)
         return memory
 
     def registers(self, m, address):

@@ -52,7 +52,7 @@ class DescriptorReader(wiring.Component):
     read_error : In, 1 bit, valid with the data of ``reads``
         The program memory answered the read with an error. Only with a program memory.
     window : In, `MemoryWindow`
-        What may be read. A program memory begins at word 0.
+        What may be read.
     part : Out, `DescriptorPart`
     done : Out, 1 bit
         Pulse, two cycles after the last part; the following outputs are valid.
@@ -100,12 +100,12 @@ class DescriptorReader(wiring.Component):
         config = self.config
         left, in_flight = Signal(range(self.parts + 1)), Signal(range(self.parts + 1))
         advance, inside, issue = Signal(), Signal(), Signal()
-        base = None if config.program_words else self.window.base
         request = self.reads.request
         m.d.comb += [
             advance.eq(~request.valid | request.ready),
             inside.eq(within(
-                config, self.following, self.part_vectors(config), base, self.window.limit
+                config, self.following, self.part_vectors(config), self.window.base,
+                self.window.limit,
             )),
         ]
         after = add_vectors(m, self.following, self.part_vectors(config), config.banks, "after")

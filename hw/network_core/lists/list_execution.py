@@ -36,7 +36,7 @@ class JobLog(wiring.Component):
     address : In, `VectorAddress`
         Includes the base.
     window : In, `MemoryWindow`
-        What the log may use. A program memory begins at word 0.
+        What the log may use.
     cycles : In, 32 bits
     start, done : In, 1 bit each
         Pulses: ``cycles`` is the start of a job; its end.
@@ -64,7 +64,7 @@ class JobLog(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         config, depth = self.config, self.config.array.depth
-        vectors, base = -(-ENTRY_BYTES // depth), None if config.program_words else self.window.base
+        vectors = -(-ENTRY_BYTES // depth)
         times, entry = (Signal(8 * ENTRY_BYTES, reset_less=True) for _ in range(2))
         ended, left = Signal(), Signal(range(vectors + 1))
         write, pending = self.writes, Signal()
@@ -84,7 +84,9 @@ class JobLog(wiring.Component):
         address = write.payload.address
         m.d.sync += [
             after.eq(add_vectors(m, following, vectors, config.banks, "entry_after")),
-            self.inside.eq(within(config, following, vectors, base, self.window.limit)),
+            self.inside.eq(within(
+                config, following, vectors, self.window.base, self.window.limit
+            )),
         ]
         with m.If(self.begin):
             m.d.sync += following.eq(self.address)
@@ -121,7 +123,9 @@ class ListExecution(wiring.Component):
         With the first word of lists; valid with ``begin``.
     cycles : In, 32 bits
         For the log.
-    window, list_limit : In
+    window : In
+    list_window : In, `MemoryWindow`
+        What the list may read, and where its log may lie.
     reads, writes, written : In or Out
     job, job_done, load : In or Out
     job_ending, output_job : In or Out; only if `weft.network_core.latencies.starts_steps`
@@ -145,12 +149,11 @@ class ListExecution(wiring.Component):
         self.config = config
         self.starts_steps = starts_steps(config)
         address = VectorAddress(config)
-        word = address["word"].width
         super().__init__({
             "begin": In(1), "list": In(address), "log": In(address), "cycles": In(32),
-            "window": In(MemoryWindow.of(config)),
+            "window": In(MemoryWindow.of(config)), "list_window": In(MemoryWindow.of(config)),
             **({
-                "list_limit": In(word), "read_error": In(1), "load_read_error": In(1),
+                "read_error": In(1), "load_read_error": In(1),
                 "stored": In(1), "logged": Out(ReaderHead.COUNT_BITS),
             } if config.program_words else {}),
             "reads": Out(ReadPort(config)),
@@ -217,11 +220,6 @@ class ListExecution(wiring.Component):
         ]
         return m
 
-    @property
-    def _list_limit(self):
-        """First word beyond the lists, their logs and the sources of their loads."""
-        return self.list_limit if self.config.program_words else self.window.limit
-
     def _read(self, m, loads, jobs, job_busy):
         """Read descriptors for the heads. The next job comes first while a job runs.
 
@@ -231,9 +229,9 @@ class ListExecution(wiring.Component):
         m.submodules.reader = reader = DescriptorReader(self.config)
         connect(m, reader.reads, flipped(self.reads))
         choose_job, for_job, window = Signal(), Signal(), self.window
+        connect(m, flipped(self.list_window), reader.window)
         one_row = self.config.array.rows == 1
         m.d.comb += [
-            reader.window.base.eq(window.base), reader.window.limit.eq(self._list_limit),
             *([reader.read_error.eq(self.read_error)] if self.config.program_words else []),
             choose_job.eq(jobs.fetch if one_row else jobs.fetch & (job_busy | ~loads.fetch)),
             reader.start.eq(~reader.busy & (jobs.fetch | loads.fetch)),
@@ -241,13 +239,14 @@ class ListExecution(wiring.Component):
         ]
         with m.If(reader.start):
             m.d.sync += for_job.eq(choose_job)
-        for head, mine, base, limit in (
-            (loads, ~for_job, 0 if self.config.program_words else window.base, self._list_limit),
-            (jobs, for_job, window.base, window.limit),
+        # The loader adds the base to a source on the chip, if there are two memories.
+        for head, mine, base in (
+            (loads, ~for_job, 0 if self.config.program_words else window.base),
+            (jobs, for_job, window.base),
         ):
             m.d.comb += [
                 head.begin.eq(self.begin), head.list.eq(self.list),
-                head.window.base.eq(base), head.window.limit.eq(limit),
+                head.window.base.eq(base), head.window.limit.eq(window.limit),
                 head.part.eq(reader.part), head.part.valid.eq(reader.part.valid & mine),
                 head.fetched.eq(reader.done & mine), head.opcode.eq(reader.opcode),
                 head.error.eq(reader.error), head.following.eq(reader.following),
@@ -329,6 +328,7 @@ class ListExecution(wiring.Component):
         A load whose read had an error ends, too, but is not counted.
         """
         connect(m, log.writes, flipped(self.writes))
+        connect(m, flipped(self.list_window), log.window)
         loads_done, complete = Signal(ReaderHead.COUNT_BITS), self.load.done
         if self.config.program_words:
             complete = complete & ~load_failed
@@ -339,7 +339,6 @@ class ListExecution(wiring.Component):
         m.d.comb += [
             jobs.counted.eq(loads_done),
             log.begin.eq(self.begin), log.address.eq(self.log), log.cycles.eq(self.cycles),
-            log.window.base.eq(self.window.base), log.window.limit.eq(self._list_limit),
             log.start.eq(self.output_job.start if self.starts_steps else self.job.start),
             log.done.eq(self.job_done),
         ]

@@ -43,10 +43,11 @@ class ListReader(wiring.Component):
     abort : In, 1 bit
         Ends the running list with the state ABORTED.
     window : In, `MemoryWindow`
-        What the maps of the list may use.
-    list_limit : In; only with a program memory
-        First word of it beyond the list, its log and the sources of its loads. Without it they have
-        the limits of the maps.
+        What the list may use of the memory on the chip.
+    program_limit : In; this and the next one only with a program memory
+        First word of it beyond the list, its log and the sources of its loads.
+    on_chip : Out, 1 bit
+        List and log lie in the memory on the chip. It changes while no list runs.
     reads : Out, `ReadPort`
     read_error : In, 1 bit, valid with the data of ``reads``; only with a program memory
         The memory answered the read with an error.
@@ -98,8 +99,8 @@ class ListReader(wiring.Component):
             "begin": In(ListBegin(config)), "abort": In(1),
             "window": In(MemoryWindow.of(config)),
             **({
-                "list_limit": In(word), "read_error": In(1), "load_read_error": In(1),
-                "stored": In(1), "store_error": In(1),
+                "program_limit": In(word), "on_chip": Out(1), "read_error": In(1),
+                "load_read_error": In(1), "stored": In(1), "store_error": In(1),
             } if config.program_words else {}),
             "reads": Out(ReadPort(config)),
             "job": Out(JobPort(config)), "job_done": In(1),
@@ -165,10 +166,16 @@ class ListReader(wiring.Component):
                     m.d.sync += status.job.eq(run.logged)
                     self._finish(m, NetworkState.ERROR, ListError.BUS)
         bad, base = [], self.window.base
+        connect(m, flipped(self.window), run.list_window)
         if self.config.program_words:
-            base = 0
+            base = Mux(self.begin.on_chip, base, 0)
+            m.d.sync += self.on_chip.eq(Mux(self.halt, self.begin.on_chip, self.on_chip))
+            with m.If(~self.on_chip):
+                m.d.comb += [
+                    run.list_window.base.eq(0), run.list_window.limit.eq(self.program_limit),
+                ]
             m.d.comb += [
-                run.list_limit.eq(self.list_limit), run.read_error.eq(self.read_error),
+                run.read_error.eq(self.read_error),
                 run.load_read_error.eq(self.load_read_error), run.stored.eq(self.stored),
             ]
         for target, address in ((run.list, self.begin.list), (run.log, self.begin.log)):
@@ -179,7 +186,7 @@ class ListReader(wiring.Component):
             if self.config.banks & (self.config.banks - 1):
                 bad.append(address.bank >= self.config.banks)
         if self.config.program_words:
-            bad.append(beat_place(self.config, self.begin.list).any())
+            bad.append(beat_place(self.config, self.begin.list).any() & ~self.begin.on_chip)
         m.d.sync += bad_begin.eq(Cat(bad).any() & self.halt)
         return m
 

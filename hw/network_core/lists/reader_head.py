@@ -1,6 +1,6 @@
 """A head of the list reader: it finds and checks the next load or job."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -70,8 +70,9 @@ def field_faults(config, kind, values, passed):
         for place in places(kind, config) if place.address
     ]
     if config.program_words:
+        on_chip = values["on_chip"] if kind is ListLoad else Const(0)
         faults += [
-            beat_place(config, _address(config, values[name])).any()
+            beat_place(config, _address(config, values[name])).any() & ~on_chip
             for name in BEATS.get(kind, ())
         ]
     if kind is ListLoad:
@@ -129,7 +130,7 @@ class ReaderHead(wiring.Component):
     list : In, `VectorAddress`
         Includes its base.
     window : In, `MemoryWindow`
-        What loads may read, or what maps may use.
+        What maps may use; of a head of loads, the base of their sources.
     fetch : Out, 1 bit
         Requests the descriptor at ``address``, until ``fetched``.
     address : Out, `VectorAddress`

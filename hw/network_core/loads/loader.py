@@ -179,7 +179,12 @@ class ListLoader(wiring.Component):
     b, lines, table : Out, `weft.hw.network_core.loads.loader.LoadedWord`
         Writes to the B buffer, to the parameter buffer and to the ADD table.
     window : In, `weft.hw.network_core.interface.MemoryWindow`
-        What may be read. A program memory begins at word 0.
+        What may be read of the memory on the chip.
+    program_limit : In; this and the next one only with a program memory
+        First word of it that may not be read.
+    on_chip : Out, 1 bit
+        ``reads`` are of the memory on the chip. Stable from the first request of a load to its
+        last data.
     """
 
     LATENCY = 3
@@ -194,6 +199,9 @@ class ListLoader(wiring.Component):
             "lines": Out(LoadedWord(config, config.line_vectors, config.lines)),
             "table": Out(LoadedWord(config, config.add_table_vectors, ADD_TABLE_WORDS)),
             "window": In(MemoryWindow.of(config)),
+            **({
+                "program_limit": In(VectorAddress(config)["word"].width), "on_chip": Out(1),
+            } if config.program_words else {}),
         })
 
     def elaborate(self, platform):
@@ -224,6 +232,8 @@ class ListLoader(wiring.Component):
             if config.add_table_vectors == 1:
                 with m.If(payload.target == LoadTarget.ADD_TABLE):
                     m.d.sync += single.eq(1)
+            if config.program_words:
+                m.d.sync += self.on_chip.eq(payload.on_chip)
 
         self._request(m, accept, single, last_group)
         self._write(m, load, accept, busy, target, diagonal, last_group, last)
@@ -243,13 +253,13 @@ class ListLoader(wiring.Component):
         # The read that is checked: its address, and the word of its last vector.
         c_valid, c_last = Signal(), Signal.like(last_word, reset_less=True)
         c_address = Signal.like(address, reset_less=True)
-        request, window = self.reads.request, self.window
+        request, base, limit = self.reads.request, self.window.base, self.window.limit
+        if config.program_words:
+            base = Mux(self.on_chip, base, 0)
+            limit = Mux(self.on_chip, limit, self.program_limit)
         m.d.comb += [
             advance.eq(~request.valid | request.ready),
-            inside.eq(
-                (c_last < window.limit)
-                & (1 if config.program_words else c_address.word >= window.base)
-            ),
+            inside.eq((c_last < limit) & (c_address.word >= base)),
         ]
         m.d.sync += self.load.address_error.eq(0)
         with m.If(advance):
@@ -271,6 +281,9 @@ class ListLoader(wiring.Component):
                 active.eq(~payload.fill), address.eq(payload.source), group.eq(0),
                 words_left.eq(payload.words),
             ]
+            if config.program_words:  # a head of loads adds no base
+                start = payload.source.word + Mux(payload.on_chip, self.window.base, 0)
+                m.d.sync += address.word.eq(start)
 
     def _following(self, m, address, single):
         """The address of the next read, and the word of the last vector of this one."""

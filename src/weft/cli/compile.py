@@ -1,5 +1,7 @@
 """``weft compile``: compiles a network for an accelerator, to a program file."""
 
+import dataclasses
+
 from weft.cli import language
 from weft.cli.network_inputs import (
     add_batch,
@@ -72,6 +74,8 @@ def run(args) -> int:
             f"{args.network} must be a .tflite or .onnx file, not a program: it is compiled for"
             f" {program.target.name} already"
         )
+    if args.c is not None:  # C code has all lists in the program memory
+        target = dataclasses.replace(target, memory=None)
     program = compile_for(args, network, target)
     sources = {}
     if args.c is not None:

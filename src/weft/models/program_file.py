@@ -274,7 +274,7 @@ def _fits(value, hint):
 # The file.
 
 FORMAT = "weft program"
-VERSION = 11
+VERSION = 12
 LANGUAGE_VERSION = 1  # of language models, whose format changes at other times
 _MAIN = "program.json"
 _DATE = (1980, 1, 1, 0, 0, 0)  # equal programs give equal files

@@ -15,15 +15,16 @@ from typing import ClassVar, Self
 from weft.network_core.config import NetworkCoreConfig
 
 __all__ = [
-    "BANK_BITS", "DESCRIPTOR_BYTES", "DESCRIPTOR_WORDS", "LIST_VERSION", "WORD_BITS", "FieldPlace",
-    "ListEnd", "ListError", "ListJob", "ListLoad", "ListLoop", "ListOpcode", "ListReport",
-    "LoadTarget", "NetworkState", "join", "places", "split", "unpack", "unpack_list",
+    "BANK_BITS", "DESCRIPTOR_BYTES", "DESCRIPTOR_WORDS", "LIST_VERSION", "ON_CHIP", "WORD_BITS",
+    "FieldPlace", "ListEnd", "ListError", "ListJob", "ListLoad", "ListLoop", "ListOpcode",
+    "ListReport", "LoadTarget", "NetworkState", "join", "places", "split", "unpack", "unpack_list",
 ]
 
 # Vector ``number`` lies in bank ``number % banks``, at word ``number // banks``. Lists contain both
 # parts, so that the hardware adds addresses without a division.
 BANK_BITS = 8  # lowest bits of an address in a list
 WORD_BITS = 24  # the other bits, in two's complement
+ON_CHIP = 1 << 31  # of a list in START: it lies on the chip with its log, of two memories
 
 
 def split(number: int, banks: int) -> int:
@@ -79,13 +80,12 @@ class ListError(IntEnum):
 
 @dataclass(frozen=True)
 class FieldPlace:
-    """Where a field lies in its descriptor.
+    """Where a field lies in its descriptor: ``bits`` of ``word``, from bit ``low`` on.
 
     Attributes
     ----------
     name : str
     word, low, bits : int
-        The field is bits ``low`` to ``low + bits - 1`` of word ``word``.
     signed, address : bool
         An address may also be a step from address to address (`split`).
     option : str
@@ -148,10 +148,7 @@ class _Descriptor:
 
     @classmethod
     def from_words(cls, words, config: NetworkCoreConfig | None = None) -> Self:
-        """Return the descriptor with these words; ValueError if an unused bit is 1.
-
-        With a config, the bits of fields that its core does not have are unused, too.
-        """
+        """Return the descriptor with these words, of a core; ValueError if an unused bit is 1."""
         values, rest = {}, list(words)
         rest[0] &= ~0xFF
         kind: type = cls
@@ -183,15 +180,17 @@ class ListLoad(_Descriptor):
     fill : flag
         All bytes of the vectors are ``fill_value``, and the memory is not read. With ``diagonal``,
         the words have ``fill_value`` on the diagonal, and 0 elsewhere.
+    on_chip : flag
+        ``source`` lies in the memory on the chip. Only with a program memory.
     jobs : int
         Jobs that must have ended before the load starts.
     target : LoadTarget
         ``diagonal`` has an effect on B only.
     fill_value : int8
     source : address
-        Of the first vector. Vectors follow each other; a word of B has ``cols`` vectors, one
-        with ``diagonal``; a line of parameters has ``line_vectors``, and a word of the ADD table
-        has ``add_table_vectors``: 32 bits, little-endian, then unused bytes.
+        Of the first vector. Vectors follow each other; a word of B has ``cols`` vectors, one with
+        ``diagonal``; a line of parameters has ``line_vectors``, a word of the ADD table
+        ``add_table_vectors``: 32 bits, little-endian, then unused bytes.
     first_word, words : int
         Of the buffer.
     """
@@ -199,6 +198,7 @@ class ListLoad(_Descriptor):
     OPCODE: ClassVar[ListOpcode] = ListOpcode.LOAD
     diagonal: int = _flag(8)
     fill: int = _flag(9)
+    on_chip: int = _flag(10, "program_words")
     jobs: int = _bits(1, 0, 16)
     target: int = _bits(1, 16, 8)
     fill_value: int = _bits(1, 24, 8, signed=True)
@@ -422,8 +422,8 @@ def unpack(
 ) -> ListLoad | ListJob | ListLoop | ListEnd:
     """Return the descriptor with these `DESCRIPTOR_BYTES` bytes.
 
-    Raises ValueError for an unknown opcode or version, and if an unused bit is 1. With a config,
-    the bits of fields that its core does not have are unused, too.
+    Raises ValueError for an unknown opcode or version, and if an unused bit is 1: with a config,
+    also one that its core does not have.
     """
     words = struct.unpack(f"<{DESCRIPTOR_WORDS}I", data)
     opcode, version = words[0] & 15, words[0] >> 4 & 15

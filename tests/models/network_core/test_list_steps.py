@@ -1,7 +1,6 @@
 """Products between the lists of a network: results, places, costs, failures."""
 
 import dataclasses
-import itertools
 
 import numpy as np
 import pytest
@@ -139,13 +138,6 @@ def of_a_batch(rng):
     ], 2 * 2 * 4 * 4 * 8
 
 
-def computed(rng):
-    tensors, layer = layer_of(rng)
-    tensors["y"] = T((1, 4, 4, 4), scale=0.5, zero=1)
-    options = ("BatchMatMulOptions", dict(adjX=False, adjY=True))
-    return tensors, [layer, ("BATCH_MATMUL", ["m", "x"], ["y"], options)], 4 * 4 * 8 * 4
-
-
 def filter_in_time(rng):
     tensors, layer = layer_of(rng)
     tensors |= {
@@ -162,10 +154,8 @@ def filter_in_time(rng):
     ], 8 * 128
 
 
-@pytest.mark.parametrize("make, config", [
-    *itertools.product([of_a_batch, filter_in_time], [LARGE, MICRO, PROGRAM]),
-    (computed, PROGRAM),  # whose loads read no maps
-])
+@pytest.mark.parametrize("make", [of_a_batch, filter_in_time])
+@pytest.mark.parametrize("config", [LARGE, MICRO, PROGRAM])
 def test_products_that_are_no_layers(rng, make, config, tmp_path):
     """Two calls of each: states last. A program file has these products, too."""
     tensors, operators, macs = make(rng)

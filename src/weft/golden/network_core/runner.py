@@ -11,6 +11,7 @@ from weft.network_core.config import ADD_TABLE_WORDS, MAX_SOFTMAX
 from weft.network_core.descriptors import (
     BANK_BITS,
     DESCRIPTOR_BYTES,
+    ON_CHIP,
     ListEnd,
     ListError,
     ListJob,
@@ -165,7 +166,7 @@ def fits(config, descriptor) -> bool:
 
 def _limits(config, descriptor):
     match descriptor:
-        case ListLoad(source=source) if not begins_with_beat(config, source):
+        case ListLoad(source=source, on_chip=0) if not begins_with_beat(config, source):
             return False
         case ListLoop():
             return begins_with_beat(config, descriptor.source_step)
@@ -244,7 +245,7 @@ def run_list(
 
     program : buffer of ``config.program_bytes`` bytes
         The program memory, if the core has one. ``list_address`` and ``log_address`` are places in
-        it, and not relative to ``base``.
+        it, and not relative to ``base``, unless ``list_address`` has the bit ON_CHIP.
 
     Returns
     -------
@@ -256,16 +257,19 @@ def run_list(
         If the list does something that is not an error of lists, but has an undefined effect.
     """
     area = MemoryArea(config, memory, base, config.words if limit is None else limit)
-    lists = area
+    sources = area
     if config.program_words:
-        lists = MemoryArea(config, program, 0, config.program_words, words=config.program_words)
+        sources = MemoryArea(config, program, 0, config.program_words, words=config.program_words)
+    on_chip = list_address & ON_CHIP
+    lists = area if on_chip else sources
     list_address, log_address = _kept(config, list_address), _kept(config, log_address)
-    run = _Run(config, area, lists, log_address, buffers or NetworkCoreBuffers(config))
+    buffers = buffers or NetworkCoreBuffers(config)
+    run = _Run(config, area, lists, sources, log_address, buffers)
     try:
         for address in (list_address, log_address):
             if address % (1 << BANK_BITS) >= config.banks:
                 raise ListFault(ListError.FIELD)
-        if not begins_with_beat(config, list_address):
+        if not (on_chip or begins_with_beat(config, list_address)):
             raise ListFault(ListError.FIELD)
         end = run.execute(join(list_address, config.banks), eager)
         numbers = join(end.result, config.banks)
@@ -284,8 +288,9 @@ def _kept(config, address):
 class _Run:
     """The counts of one execution."""
 
-    def __init__(self, config, area, lists, log_address, buffers):
+    def __init__(self, config, area, lists, sources, log_address, buffers):
         self._network_core, self._area, self._lists, self._buffers = config, area, lists, buffers
+        self._sources = sources  # of loads that are not on the chip
         self._log = join(log_address, config.banks)
         self.loads = self.jobs = 0  # executed until now
         self._sums = None  # of the job before, if it is partial
@@ -317,7 +322,7 @@ class _Run:
         return ends[jobs]
 
     def _load(self, load):
-        self._buffers.load(self._lists, load)
+        self._buffers.load(self._area if load.on_chip else self._sources, load)
         self.loads += 1
 
     def _job(self, job):

@@ -42,7 +42,8 @@ def network_core_c_files(program: NetworkCoreProgram, prefix: str = "weft") -> d
     ------
     ModelError
         If there is no C code for an operator of the host or for a tensor, the program computes
-        several inferences in a list, or the prefix is not valid.
+        several inferences in a list, its lists lie on the chip beside a program memory, or the
+        prefix is not valid.
     """
     check_prefix(prefix)
     _check(program)
@@ -53,6 +54,11 @@ def _check(program):
     """Raise ModelError for the first thing without C code."""
     require_no_state(program, program.host)
     require_one(program)
+    if program.config.program_words and program.lists_on_chip:
+        raise ModelError(
+            f"{program.name}: the lists must lie in the program memory for C code, not on the chip:"
+            " compile the network for a target without the timing of its memory"
+        )
     if program.batch != 1:
         raise ModelError(f"{program.name}: batch must be 1 for C code, not {program.batch}")
     tensors = program.tensors

@@ -18,7 +18,13 @@ from weft.models.network_core.layers import InputForm
 from weft.models.network_core.list_steps import estimated, products_area
 from weft.models.network_core.map_pitches import Panels, panels_of, panels_of_parts
 from weft.models.network_core.memory import MapPlacement, plan_maps
-from weft.models.network_core.prediction import TURNS, predict_run, program_conditions
+from weft.models.network_core.prediction import (
+    TURNS,
+    predict_run,
+    program_conditions,
+    stream_note,
+    streamed_bytes,
+)
 from weft.models.network_core.program import (
     NetworkCoreInput,
     NetworkCoreProgram,
@@ -27,15 +33,11 @@ from weft.models.network_core.program import (
     NetworkCoreSegment,
     NetworkCoreStep,
     free_space,
-    memory_needs,
+    with_program_memory,
 )
+from weft.models.network_core.residence import CHIP_PACE, LoadPace
 from weft.models.network_core.schedule import BufferSchedule, LayerDemand, schedule_buffers
-from weft.models.network_core.size_texts import (
-    larger_program,
-    largest_maps,
-    most_weights,
-    way_out,
-)
+from weft.models.network_core.size_texts import TooLarge, check_size, way_out
 from weft.models.network_core.stripes import striped
 from weft.models.network_core.weights import LayerWords
 from weft.models.progress import Progress, Watch
@@ -95,8 +97,15 @@ def compile_network_core(
         graph, left_out = leave_out_channels(graph, mode, max(array.cols, array.depth))
     graph = dataclasses.replace(graph, notes=notes_of(graph, left_out))
     arguments = exactness, left_out, target, batch, activations, Progress(watch)
+    if program := _whole(graph, *arguments, plain=True):
+        return program
     try:
-        return _compiled(graph, *arguments)
+        program = _compiled(graph, *arguments)
+        # On the chip alone, the maps may be denser, or have stripes.
+        found = program, _whole(graph, *arguments, plain=False)
+        return min(
+            (each for each in found if each), key=lambda each: (len(each.host), each.cycles)
+        )
     except _Refused as error:
         if not error.has_tables:
             raise UnfitError(str(error)) from error
@@ -111,6 +120,26 @@ def compile_network_core(
         raise UnfitError(str(whole)) from whole
 
 
+def _whole(graph, exactness, left_out, target, batch, activations, progress, plain):
+    """Return the program that needs no program memory, though the core has one; None if none does.
+
+    The timing of the program memory must be known. All lies as in the same core without it.
+    ``plain`` as of `_compiled`.
+    """
+    config = target.config
+    if not config.program_words or target.memory is None:
+        return None
+    alone = dataclasses.replace(config, program_words=0)
+    target = dataclasses.replace(target, config=alone, memory=None)
+    try:
+        program = _compiled(
+            graph, exactness, left_out, target, batch, activations, progress, plain=plain
+        )
+    except (UnfitError, _Refused):
+        return None
+    return None if program.products else with_program_memory(program, config)
+
+
 class _Refused(Exception):
     """The program does not fit the core; ``has_tables`` is that of the `NetworkCoreGraph`."""
 
@@ -120,9 +149,13 @@ class _Refused(Exception):
 
 
 def _compiled(
-    graph, exactness, left_out, target, batch, activations, progress, tables=True, variables=True
+    graph, exactness, left_out, target, batch, activations, progress, tables=True, variables=True,
+    plain=False,
 ):
-    """Return the program, with lookup ``tables`` and ``variables`` on the core or without."""
+    """Return the program, with lookup ``tables`` and ``variables`` on the core or without.
+
+    ``plain``: with maps as the array reads them best, and without stripes.
+    """
     config = target.config
     array = config.array
     divided = divide(
@@ -138,11 +171,13 @@ def _compiled(
         )
     arguments = exactness, left_out, target, batch, activations, progress
     try:
-        return _Compiler(divided, *arguments).program()
+        return _Compiler(divided, *arguments).program(plain)
     except ValueError as error:
         raise _Refused(f"{graph.name}: {error}", divided.has_tables) from error
-    except _TooLarge as error:
+    except TooLarge as error:
         refused = error
+    if plain:
+        raise _Refused(str(refused), divided.has_tables) from refused
     if divided.variables:  # without them there is more room, and stripes may do
         return _compiled(graph, *arguments, tables=tables, variables=False)
     # Nothing reads the maps of a stripe afterwards, so a program that keeps its maps has none.
@@ -151,7 +186,7 @@ def _compiled(
         smaller = striped(divided, config, int(refused.room * share))
         if smaller is None:
             break
-        with contextlib.suppress(_TooLarge, ValueError):
+        with contextlib.suppress(TooLarge, ValueError):
             found.append(_Compiler(smaller, *arguments).program())
     if found:
         return min(found, key=lambda program: program.cycles)
@@ -159,22 +194,6 @@ def _compiled(
     text = f"{'without stripes of rows ' if stripes else ''}{refused}"
     text = f"{graph.name}: {text} {way_out(least, stripes, refused.maps, config)}".rstrip()
     raise _Refused(text, divided.has_tables) from refused
-
-
-class _TooLarge(Exception):
-    """The memory is too small; the text has the numbers.
-
-    Attributes
-    ----------
-    needed, maps : int
-        Bytes of the memory, and of the maps in it; 0 if another memory is too small.
-    room : int
-        Vectors for the maps of an inference, beside all else; below 0 if all else is too large.
-    """
-
-    def __init__(self, text, needed=0, maps=0, room=0):
-        super().__init__(text)
-        self.needed, self.maps, self.room = needed, maps, room
 
 
 @dataclass(frozen=True)
@@ -207,17 +226,24 @@ class _Compiler:
         self._target, self._network_core = target, target.config
         self._batch, self._activations = batch, activations
         self._progress, self._predicted = progress, 0
+        timing = target.memory if target.config.program_words else None
+        self._pace = LoadPace.of_program(timing) if timing else None
 
-    def program(self) -> NetworkCoreProgram:
-        """Return the program; _TooLarge if none fits the memory, ValueError for the buffers."""
+    def program(self, plain=False) -> NetworkCoreProgram:
+        """Return the program; TooLarge if none fits the memory, ValueError for the buffers.
+
+        ``plain`` as of `_compiled`.
+        """
         self._check_smallest()
+        if plain:
+            return self._program(self._layout())
         for tight in ({}, {"dense": True}):
-            with contextlib.suppress(_TooLarge):
+            with contextlib.suppress(TooLarge):
                 return self._program(self._layout(**tight))
         return self._program(self._layout(dense=True, fewest=True))
 
     def _check_smallest(self):
-        """Raise _TooLarge if no program fits the memory: a good schedule takes much longer.
+        """Raise TooLarge if no program fits the memory: a good schedule takes much longer.
 
         The smallest one has the fewest jobs. Its maps are dense, except that placing larger maps
         may by chance need less memory.
@@ -225,10 +251,10 @@ class _Compiler:
         with contextlib.suppress(ValueError):  # of large jobs; smaller ones may have none
             try:
                 self._layout(dense=True, fewest=True)
-            except _TooLarge as error:
+            except TooLarge as error:
                 try:
                     self._layout(fewest=True)
-                except _TooLarge:
+                except TooLarge:
                     raise error from None
 
     def _layout(self, dense=False, fewest=False) -> _Layout:
@@ -254,9 +280,6 @@ class _Compiler:
             )
         ]
         products = [step for step in divided.host if step.placement.on_weft]
-        schedule = schedule_buffers(
-            demands, config, fewest=fewest, alone=not products, progress=self._progress
-        )
         depth = array.depth
         results = [
             tuple(
@@ -268,27 +291,41 @@ class _Compiler:
             (each[0].place.first if each else 0, _result_bytes(each, batch, depth))
             for each in results
         ]
-        counts = [
-            sum(part.layer in segment.layers for part in schedule.parts)
-            for segment in divided.segments
-        ]
-        log_vectors = batch * max(counts, default=0) * -(-_LOG_BYTES // depth)
-        image = make_image(
-            divided, sizes, panels, schedule, maps, plan.vectors, batch, config, ends, log_vectors,
+        pace = None if products else self._pace  # whose lists need space on the chip, too
+
+        def scheduled(load_pace):
+            """Return a schedule for loads of a pace, its image, and the vectors of the log."""
+            schedule = schedule_buffers(
+                demands, config, fewest=fewest, alone=not products, progress=self._progress,
+                pace=load_pace,
+            )
+            jobs = max((
+                sum(part.layer in segment.layers for part in schedule.parts)
+                for segment in divided.segments
+            ), default=0)
+            log = batch * jobs * -(-_LOG_BYTES // depth)
+            return schedule, log, make_image(
+                divided, sizes, panels, schedule, maps, plan.vectors, batch, config, ends, log,
+                pace,
+            )
+
+        schedule, log_vectors, image = min(
+            (scheduled(each) for each in dict.fromkeys([CHIP_PACE, pace or CHIP_PACE])),
+            key=lambda found: (not found[2].streams, found[2].cycles),
         )
         areas = {
             "maps": plan.vectors * batch * depth,
             "setup": max(map(len, image.setup), default=0), **image.areas,
             "log": log_vectors * depth,
         }
-        _check_size(areas, divided, plan, batch, config)
+        check_size(areas, divided, plan, batch, config)
         space = None
         if products:
             free = free_space(areas, config)
             try:
                 space = products_area(products, divided.tensors, config, batch, free)
             except ValueError as error:
-                raise _TooLarge(f"single products need memory of their own: {error}") from error
+                raise TooLarge(f"single products need memory of their own: {error}") from error
             areas["products"] = space.vectors * depth
             if config.program_words:
                 areas["product_lists"] = space.program_vectors * depth
@@ -329,6 +366,11 @@ class _Compiler:
         )
         notes = (*divided.notes, *_notes_of_variables(divided))
         if self._network_core.program_words and segments:
+            count = sum(
+                streamed_bytes(each.run, self._network_core, on_chip=bool(image.streams))
+                for each in segments
+            )
+            notes += (stream_note(count, self._batch),)
             conditions = program_conditions(self._network_core, self._target.memory)
             notes += (f"the cycles are for {conditions}",)
         return NetworkCoreProgram(
@@ -341,7 +383,7 @@ class _Compiler:
                 for tensor, n in divided.variables.items()
             ),
             log=image.end, arena=layout.plan.vectors, areas=layout.areas,
-            keeps_maps=self._activations, left_out=self._left_out,
+            keeps_maps=self._activations, whole=False, left_out=self._left_out,
         )
 
 
@@ -381,12 +423,15 @@ def _segment(
     ]
     written.update(new)
     prediction = predict_run(
-        target.config, run, first, image.end, timing=target.memory, watch=watch
+        target.config, run, first, image.end, timing=target.memory, watch=watch,
+        on_chip=bool(image.streams),
     )
+    stream_first, stream = image.streams[number] if image.streams else (0, b"")
     return NetworkCoreSegment(
         before=before,
         written=tuple(NetworkCoreInput(divided.maps[n].form, maps[n]) for n in new),
-        run=run, run_first=first, results=results, result_bytes=result_bytes,
+        run=run, run_first=first, stream=stream, stream_first=stream_first, results=results,
+        result_bytes=result_bytes,
         steps=tuple(_steps(divided, segment, sizes, panels, schedule, maps, prediction)),
         renamed=tuple(
             NetworkCoreRename(
@@ -432,32 +477,6 @@ def _result_bytes(results, batch, depth):
     place = results[0].place
     size = place.pitches.vectors * depth - -place.channels % depth
     return size if size <= _MAX_RESULT else 0
-
-
-def _check_size(areas, divided, plan, batch, config):
-    """Raise _TooLarge if the memory is too small for its areas."""
-    needed, program_needed = memory_needs(areas, config)
-    each = ", ".join(
-        f"{name} {size:,}" for name, size in areas.items()
-        if not config.program_words or name != "maps"
-    )
-    if needed > config.memory_bytes:
-        what = "maps" if config.program_words else f"{each}; setup and maps share their place"
-        raise _TooLarge(
-            f"the memory must have {needed:,} bytes ({what}), and"
-            f" has {config.memory_bytes:,}: {config.size_text(config.words)}."
-            f" {needed - config.memory_bytes:,} bytes are missing."
-            f" {largest_maps(divided, plan, batch, config)}",
-            needed=needed, maps=areas["maps"],
-            room=(config.memory_bytes - needed + areas["maps"]) // (config.array.depth * batch),
-        )
-    if program_needed > config.program_bytes:
-        raise _TooLarge(
-            f"the program memory must have {program_needed:,} bytes ({each}), and has"
-            f" {config.program_bytes:,}: {config.size_text(config.program_words)}."
-            f" {program_needed - config.program_bytes:,} bytes are missing."
-            f" {most_weights(divided)} {larger_program(program_needed, config)}"
-        )
 
 
 def _least_words(divided, config, batch, refused, stripes):

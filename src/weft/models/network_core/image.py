@@ -4,6 +4,10 @@ The **setup** parts have lists that load resident weights and parameters, and th
 place of the maps, unless the core has a program memory: one is written and executed after the
 other, and nothing reads them after the setup. The **run** parts have the lists of an inference, and
 the weights, parameters and ADD tables that each loads.
+
+With a program memory, all of this lies there. If its timing is known, the run parts lie behind the
+maps on the chip, as far as there is room, and the **streams** are the rest: the data that each list
+loads from the program memory.
 """
 
 import dataclasses
@@ -16,6 +20,14 @@ import numpy as np
 from weft.models.network_core.jobs import PlacedMap, job_of, started_early
 from weft.models.network_core.layers import NetworkCoreGraph
 from weft.models.network_core.map_pitches import Panels
+from weft.models.network_core.residence import (
+    CHIP_PACE,
+    LoadPace,
+    TimedJob,
+    TimedLoad,
+    choose_kept,
+    list_cycles,
+)
 from weft.models.network_core.schedule import BufferSchedule
 from weft.models.network_core.weights import LayerWords, lines_of, table_of, words_of
 from weft.network_core.config import NetworkCoreConfig
@@ -42,15 +54,22 @@ class MemoryImage:
         Each from vector 0 on, its list first; empty if nothing is resident.
     runs : tuple of (int, bytes)
         For each list of an inference its first vector, and its bytes: the list, then its data.
+    streams : tuple of (int, bytes)
+        The same for the data of each list that stream; empty without a choice.
     end : int
         The vector after the last run part.
+    cycles : int
+        Of all lists, about; 0 without a choice.
     areas : dict of int
-        Bytes of the lists, the weights, the parameters and the ADD tables of the run parts.
+        Bytes of the lists, the weights, the parameters and the ADD tables of all parts. With a
+        choice ``kept``, those of the run parts and of the log.
     """
 
     setup: tuple[bytes, ...]
     runs: tuple[tuple[int, bytes], ...]
+    streams: tuple[tuple[int, bytes], ...]
     end: int
+    cycles: int
     areas: dict[str, int]
 
 
@@ -83,12 +102,13 @@ def make_image(
     graph: NetworkCoreGraph, sizes: list[LayerWords], panels: list[Panels],
     schedule: BufferSchedule,
     maps: tuple[PlacedMap, ...], arena: int, batch: int, config: NetworkCoreConfig,
-    ends: list[tuple[int, int]], log: int,
+    ends: list[tuple[int, int]], log: int, pace: LoadPace | None = None,
 ) -> MemoryImage:
     """Return the image of a program with maps of ``arena`` vectors for each inference.
 
     ``ends`` has for each list the first vector and the bytes of the result that END names. The log
-    has ``log`` vectors.
+    has ``log`` vectors. With ``pace``, that of loads from the program memory, lists and data lie on
+    the chip as far as there is room; if it has no room for the lists, nothing does.
 
     Raises ValueError if a value does not fit its field of a descriptor.
     """
@@ -103,26 +123,91 @@ def make_image(
     setup = tuple(_setups(kept, space, graph, sizes, schedule, config))
     before = 0 if config.program_words else arena * batch  # maps
     first = max(before, *(len(part) // depth for part in setup), 0)
-    runs = []
-    for segment, end in zip(graph.segments, ends, strict=True):
+    lists = []
+    for segment in graph.segments:
         parts = [n for n, part in enumerate(schedule.parts) if part.layer in segment.layers]
         own = [entry for entry in streamed if entry.part in parts]
+        loads = [_load(entry, graph, sizes, schedule, config, parts[0]) for entry in own]
+        lists.append((parts, own, loads))
+    room, chosen, cycles = -1, None, 0
+    if pace:
+        room = config.vectors - arena * batch - length * DESCRIPTOR_BYTES // depth - log
+    if room >= 0:
+        # Numbers in the order of the loads, so that the choice is the same each time.
+        numbers = {id(entry.vectors): n for n, entry in enumerate(stored)}
+        timed = [_timed(*each, schedule, pace, config, numbers) for each in lists]
+        kept = choose_kept(timed, room)
+        cycles = sum(list_cycles(jobs, kept) for jobs in timed)
+        chosen = {place for place, number in numbers.items() if number in kept}
+    runs, streams, stream = [], [], first
+    if chosen is not None:
+        first = arena * batch
+    for (parts, own, loads), end in zip(lists, ends, strict=True):
+        streaming = [
+            entry.vectors for entry in own
+            if chosen is not None and len(entry.vectors) and id(entry.vectors) not in chosen
+        ]
+        places, after = _places(streaming, stream)
+        if chosen is not None:
+            streams.append((stream, _bytes(streaming)))
+        stream = after
         run = _run(
-            parts, own, graph, sizes, panels, schedule, maps, arena, batch, config, end, first
+            parts, own, loads, graph, sizes, panels, schedule, maps, arena, batch, config, end,
+            first, places, chosen is not None,
         )
         runs.append((first, run))
         first += len(run) // depth
     areas = {"list": length * DESCRIPTOR_BYTES}
     for name, target in zip(("weights", "parameters", "tables"), LoadTarget, strict=True):
         areas[name] = sum(entry.vectors.nbytes for entry in stored if entry.target == target)
-    return MemoryImage(setup, tuple(runs), first, areas)
+    if chosen is not None:
+        areas["kept"] = sum(len(run) for _, run in runs) + log * depth
+    return MemoryImage(setup, tuple(runs), tuple(streams), first, cycles, areas)
 
 
-def _run(parts, data, graph, sizes, panels, schedule, maps, arena, batch, config, end, first):
-    """Return the bytes of one list of an inference, at vector ``first``, and of its ``data``."""
+def _timed(parts, data, loads, schedule, pace, config, numbers):
+    """Return the jobs of a list, with the cycles of their loads; ``pace`` is that of streams.
+
+    ``numbers`` are those of all data.
+    """
+    found, entries = [], list(zip(data, loads, strict=True))
+    at = 0
+    for number in parts:
+        own = []
+        while at < len(entries) and entries[at][0].part == number:
+            entry, load = entries[at]
+            at += 1
+            each = load.word_vectors(config)
+            reads = load.words * (1 if load.fill else -(-each // config.read_vectors))
+            beats = -(-load.words * each // config.read_vectors)
+            fast = CHIP_PACE.cycles(reads)
+            streams = len(entry.vectors) > 0
+            slow = max(fast, pace.cycles(beats)) if streams else fast
+            own.append(TimedLoad(
+                numbers[id(entry.vectors)] if streams else None, len(entry.vectors), load.jobs,
+                slow, fast,
+            ))
+        found.append(TimedJob(schedule.parts[number].cycles, own))
+    return found
+
+
+def _run(
+    parts, data, loads, graph, sizes, panels, schedule, maps, arena, batch, config, end, first,
+    streams, on_chip,
+):
+    """Return the bytes of one list of an inference, at vector ``first``, and of its ``data``.
+
+    ``streams`` has the places of those that do not follow the list. ``on_chip``: the list lies in
+    the memory on the chip, of a core with two.
+    """
     length = len(data) + len(parts) + 1 + (batch > 1)
-    loads = [_load(entry, graph, sizes, schedule, config, parts[0]) for entry in data]
-    loads = _with_sources(loads, [entry.vectors for entry in data], first, length, config)
+    here = [entry.vectors for entry in data if id(entry.vectors) not in streams]
+    places, _ = _places(here, first + length * DESCRIPTOR_BYTES // config.array.depth)
+    loads = [
+        _with_source(load, entry.vectors, places | streams, config, id(entry.vectors) in places)
+        if on_chip else _with_source(load, entry.vectors, places, config)
+        for load, entry in zip(loads, data, strict=True)
+    ]
     entries, done, before = [], 0, None
     for number in parts:
         part = schedule.parts[number]
@@ -151,7 +236,7 @@ def _run(parts, data, graph, sizes, panels, schedule, maps, arena, batch, config
         ))
     result, result_bytes = end
     entries.append(ListEnd(result=split(result, config.banks), result_bytes=result_bytes))
-    return _joined(entries, [entry.vectors for entry in data])
+    return _joined(entries, here)
 
 
 def _data(graph, sizes, schedule, maps, config):
@@ -246,8 +331,8 @@ def _load(entry, graph, sizes, schedule, config, before=0):
     if entry.computed:
         source, first, words = entry.computed
         return ListLoad(
-            jobs=jobs, target=entry.target, source=split(source, config.banks), first_word=first,
-            words=words,
+            on_chip=bool(config.program_words), jobs=jobs, target=entry.target,
+            source=split(source, config.banks), first_word=first, words=words,
         )
     size = sizes[part.layer]
     value = int(graph.layers[part.layer].weights.flat[0]) if size.filled else 0
@@ -257,17 +342,22 @@ def _load(entry, graph, sizes, schedule, config, before=0):
     )
 
 
-def _with_sources(loads, vectors, first, length, config):
-    """Return the loads of ``vectors`` that follow a list of ``length`` descriptors at ``first``."""
-    place, places = first + length * DESCRIPTOR_BYTES // config.array.depth, {}
+def _places(vectors, first):
+    """Return the places of arrays that follow each other from ``first`` on, and their end."""
+    places: dict[int, int] = {}
     for data in vectors:
         if id(data) not in places:
-            places[id(data)] = split(place, config.banks)
-            place += len(data)
-    return [
-        dataclasses.replace(load, source=places[id(data)]) if len(data) else load
-        for load, data in zip(loads, vectors, strict=True)
-    ]
+            places[id(data)] = first
+            first += len(data)
+    return places, first
+
+
+def _with_source(load, data, places, config, on_chip=False):
+    """Return the load of ``data``, which have one of the ``places``."""
+    if not len(data):
+        return load
+    source = split(places[id(data)], config.banks)
+    return dataclasses.replace(load, source=source, on_chip=int(on_chip))
 
 
 def _setups(kept, space, graph, sizes, schedule, config):
@@ -304,13 +394,19 @@ def _pieces(load, vectors, space, config):
 
 def _part(loads, vectors, config):
     """Return the bytes of a list of loads, and of the vectors that they load."""
-    loads = _with_sources(loads, vectors, 0, len(loads) + 1, config)
+    places, _ = _places(vectors, (len(loads) + 1) * DESCRIPTOR_BYTES // config.array.depth)
+    loads = [
+        _with_source(load, data, places, config)
+        for load, data in zip(loads, vectors, strict=True)
+    ]
     return _joined([*loads, ListEnd()], vectors)
 
 
 def _joined(entries, vectors):
     """Return the bytes of a list and of the data after it."""
-    stored = {id(data): data for data in vectors}.values()
-    return b"".join(entry.pack() for entry in entries) + b"".join(
-        data.tobytes() for data in stored
-    )
+    return b"".join(entry.pack() for entry in entries) + _bytes(vectors)
+
+
+def _bytes(vectors):
+    """Return the bytes of arrays, of each one once."""
+    return b"".join(data.tobytes() for data in {id(data): data for data in vectors}.values())

@@ -1,22 +1,24 @@
 """A network compiled for a network core: the bytes of its memory, and what is where."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from weft.host.list_plan import ProductSpace
 from weft.models.ir import State
 from weft.models.network_core.jobs import PlacedMap
 from weft.models.network_core.layers import InputForm
+from weft.models.network_core.prediction import stream_note, streamed_bytes
 from weft.models.program import CompiledNetwork, Step
 from weft.network_core.config import NetworkCoreConfig
+from weft.network_core.descriptors import DESCRIPTOR_BYTES, ListLoad, unpack_list
 
 if TYPE_CHECKING:
     from weft.models.network_core.session import NetworkCoreSession
 
 __all__ = [
     "NetworkCoreInput", "NetworkCoreProgram", "NetworkCoreRename", "NetworkCoreResult",
-    "NetworkCoreSegment", "NetworkCoreStep", "free_space", "memory_needs",
+    "NetworkCoreSegment", "NetworkCoreStep", "free_space", "memory_needs", "with_program_memory",
 ]
 
 
@@ -135,6 +137,9 @@ class NetworkCoreSegment:
         The list, and all that it loads: the run part of `weft.models.network_core.image`.
     run_first : int
         The vector of its first byte.
+    stream, stream_first : bytes, int
+        Data of the program memory that the list loads from there, and their first vector. Only if
+        the list lies on the chip.
     results : tuple of NetworkCoreResult
         DONE carries the first one if the list has ``result_bytes``.
     result_bytes : int
@@ -148,6 +153,8 @@ class NetworkCoreSegment:
     written: tuple[NetworkCoreInput, ...]
     run: bytes
     run_first: int
+    stream: bytes
+    stream_first: int
     results: tuple[NetworkCoreResult, ...]
     result_bytes: int
     steps: tuple[NetworkCoreStep, ...]
@@ -160,8 +167,9 @@ class NetworkCoreProgram(CompiledNetwork):
     """A network compiled for a network core.
 
     An inference executes its segments in their order: operators of the host, then a list. Addresses
-    are numbers of vectors from BASE on; of setup, lists and log from the start of the program
-    memory, if the core has one.
+    are numbers of vectors from BASE on, or from the start of the program memory. With a program
+    memory, setup, lists and log lie there; but lists and log are on the chip if ``areas`` has
+    ``kept``, and all of them if the program is ``whole``.
 
     Attributes
     ----------
@@ -173,7 +181,7 @@ class NetworkCoreProgram(CompiledNetwork):
         Inferences of each list.
     setup : tuple of bytes
         Each from vector 0 on, one after the other: lists that load resident weights and parameters,
-        and these. Empty if none are resident. Without a program memory the maps overwrite them.
+        and these. Empty if none are resident. In the memory on the chip the maps overwrite them.
     segments : tuple of NetworkCoreSegment
     after : tuple of Step
         Operators of the host after the last list.
@@ -188,7 +196,10 @@ class NetworkCoreProgram(CompiledNetwork):
         Bytes of ``maps``, the largest ``setup``, which shares their place, all lists (``list``),
         ``weights`` and ``parameters`` that an inference loads, and ``log``. With products between
         the lists, ``products``: the place where they are computed; and with a program memory
-        ``product_lists``: their lists, and what these load.
+        ``product_lists``: their lists, and what these load. ``kept``: what is on the chip of
+        lists, of what these load, and of the log.
+    whole : bool
+        Nothing is in the program memory, though the core has one: all lies where it does without.
     keeps_maps : bool
         No map overwrites another one.
     """
@@ -202,11 +213,35 @@ class NetworkCoreProgram(CompiledNetwork):
     arena: int
     areas: Mapping[str, int]
     keeps_maps: bool
+    whole: bool
 
     @property
     def config(self) -> NetworkCoreConfig:
         """The core that it is compiled for."""
         return self.target.config
+
+    @property
+    def layout(self) -> NetworkCoreConfig:
+        """The core whose memories the program uses: without the program memory if ``whole``."""
+        return replace(self.config, program_words=0) if self.whole else self.config
+
+    @property
+    def lists_on_chip(self) -> bool:
+        """Whether lists and log lie in the memory on the chip."""
+        return not self.layout.program_words or "kept" in self.areas
+
+    @property
+    def streamed(self) -> int:
+        """Bytes that an inference reads from the program memory, in whole beats.
+
+        Both heads of a list read its descriptors. Of a batch, those of all inferences.
+        """
+        if not self.layout.program_words:
+            return 0
+        return sum(
+            streamed_bytes(segment.run, self.config, on_chip=self.lists_on_chip)
+            for segment in self.segments
+        )
 
     @property
     def host_states(self) -> tuple[State, ...]:
@@ -244,7 +279,7 @@ class NetworkCoreProgram(CompiledNetwork):
     @property
     def products_space(self) -> ProductSpace:
         """Where products are computed; empty without them."""
-        free, depth = free_space(self.areas, self.config), self.config.array.depth
+        free, depth = free_space(self.areas, self.layout), self.config.array.depth
         vectors, lists = (
             self.areas.get(name, 0) // depth for name in ("products", "product_lists")
         )
@@ -258,12 +293,12 @@ class NetworkCoreProgram(CompiledNetwork):
     @property
     def memory_used(self) -> int:
         """Bytes of the memory on the chip."""
-        return memory_needs(self.areas, self.config)[0]
+        return memory_needs(self.areas, self.layout)[0]
 
     @property
     def program_memory_used(self) -> int:
         """Bytes of the program memory; 0 without one."""
-        return memory_needs(self.areas, self.config)[1]
+        return memory_needs(self.areas, self.layout)[1]
 
     @property
     def cycles(self) -> int:
@@ -291,11 +326,30 @@ class NetworkCoreProgram(CompiledNetwork):
         return NetworkCoreSession(self, runner, timeout=timeout)
 
 
+def with_program_memory(
+    program: NetworkCoreProgram, config: NetworkCoreConfig
+) -> NetworkCoreProgram:
+    """Return a program for ``config``, the core of the program but with a program memory."""
+    def on_chip(data):
+        entries = unpack_list(data)
+        return b"".join(
+            (replace(entry, on_chip=1) if isinstance(entry, ListLoad) else entry).pack()
+            for entry in entries
+        ) + data[len(entries) * DESCRIPTOR_BYTES :]
+
+    return replace(
+        program, target=replace(program.target, config=config),
+        setup=tuple(on_chip(part) for part in program.setup),
+        segments=tuple(replace(part, run=on_chip(part.run)) for part in program.segments),
+        notes=(*program.notes, stream_note(0, program.batch)), whole=True,
+    )
+
+
 def memory_needs(areas: Mapping[str, int], config: NetworkCoreConfig) -> tuple[int, int]:
     """Return the bytes that all areas need of the memory, and of the program memory.
 
-    The program memory has all areas except ``maps`` and ``products``. Without it, ``setup`` and
-    ``maps`` share their place in the memory.
+    The program memory has all areas except ``maps``, ``kept`` and ``products``. Without it,
+    ``setup`` and ``maps`` share their place in the memory.
     """
     products, lists = (areas.get(name, 0) for name in ("products", "product_lists"))
     maps, program = _ends(areas, config)
@@ -320,5 +374,6 @@ def _ends(areas, config):
     """Return the bytes of all areas but those of products, in both memories."""
     rest = sum(areas[name] for name in ("list", "weights", "parameters", "tables", "log"))
     if config.program_words:
-        return areas["maps"], areas["setup"] + rest
+        kept = areas.get("kept", 0)
+        return areas["maps"] + kept, areas["setup"] + rest - kept
     return max(areas["maps"], areas["setup"]) + rest, 0

@@ -111,6 +111,11 @@ def _areas(program):
     areas = program.areas
     names = _AREAS | ({"products"} if program.products else set())
     names |= {"product_lists"} if program.products and config.program_words else set()
+    fits = not program.whole or config.program_words > 0 and not program.products
+    require(fits, "a whole program must be for a core with a program memory, without products")
+    if "kept" in areas:
+        require(config.program_words > 0 and not program.whole, "areas must have no kept bytes")
+        names = names | {"kept"}
     require(set(areas) == names, f"areas must be {', '.join(sorted(names))}")
     require(all(isinstance(n, int) and n >= 0 for n in areas.values()), "areas must be bytes")
     require(program.memory_used <= config.memory_bytes, "areas must fit the memory")
@@ -119,14 +124,25 @@ def _areas(program):
     require(
         program.arena * program.batch * depth == areas["maps"]
         and max(map(len, program.setup), default=0) == areas["setup"]
-        and sum(len(segment.run) for segment in program.segments)
+        and sum(len(part) for each in program.segments for part in (each.run, each.stream))
         == sum(areas[name] for name in ("list", "weights", "parameters", "tables")),
         "areas must have the sizes of their contents",
     )
-    first = areas["setup"] if config.program_words else max(areas["maps"], areas["setup"])
+    first = stream = areas["setup"]
+    if not program.layout.program_words:
+        first = max(areas["maps"], first)
+    elif "kept" in areas:
+        first = areas["maps"]
+        kept = sum(len(segment.run) for segment in program.segments) + areas["log"]
+        require(areas["kept"] == kept, "areas must have the sizes of their contents")
     for segment in program.segments:
         require(segment.run_first * depth == first, "lists must follow each other")
         first += len(segment.run)
+        if "kept" in areas:
+            require(segment.stream_first * depth == stream, "streams must follow each other")
+            stream += len(segment.stream)
+        else:
+            require(not segment.stream, "only a list on the chip must have a stream")
     require(program.log * depth == first, "the log must follow the lists")
     for step in program.products:
         for work in list_products(step.work):

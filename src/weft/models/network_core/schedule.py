@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from weft.models.network_core.map_pitches import Panels
 from weft.models.network_core.pieces import Piece, Shape, job_limits, needed, pieces_of
+from weft.models.network_core.residence import CHIP_PACE, LoadPace
 from weft.models.network_core.weights import LINES_OF_ADD, BufferPlaces, LayerWords
 from weft.models.progress import Progress
 from weft.network_core.config import ADD_TABLE_WORDS, NetworkCoreConfig, has_single_port
@@ -16,8 +17,6 @@ from weft.network_core.config import ADD_TABLE_WORDS, NetworkCoreConfig, has_sin
 __all__ = ["BufferSchedule", "LayerDemand", "Part", "schedule_buffers"]
 
 _JOB_LATENCY = 58  # cycles from the last store of a job to the one of the next, less its steps
-_LOAD_FACTOR = 1.6  # stores of the job that runs delay reads
-_LOAD_LATENCY = 40  # cycles of a load without its reads, about
 _SHARES = (1, 2, 3, 4, 6, 8)  # parts of B that one job may use
 _SEARCH = 1 / 3  # of the time of a compilation, about; the cycle model takes the rest
 
@@ -83,10 +82,11 @@ class Part:
         First word of B, and first parameter line.
     words, lines : int
         To load; 0 if a part before has loaded them.
-    b_jobs, line_jobs : int
-        Jobs that must have ended before the load; of resident weights or parameters 0.
-    table_jobs : int or None
-        The same for the ADD table; None if the part loads none.
+    b_jobs, line_jobs, table_jobs : int
+        Jobs that must have ended before the load of words, of lines, of the ADD table; of resident
+        weights or parameters 0. ``table_jobs`` is None if the part loads no table.
+    cycles : int
+        Of the job, about.
     """
 
     layer: int
@@ -100,6 +100,7 @@ class Part:
     b_jobs: int = 0
     line_jobs: int = 0
     table_jobs: int | None = None
+    cycles: int = 0
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ class BufferSchedule:
 
 def schedule_buffers(
     demands: Sequence[LayerDemand], config: NetworkCoreConfig, *, fewest: bool = False,
-    alone: bool = True, progress: Progress | None = None,
+    alone: bool = True, progress: Progress | None = None, pace: LoadPace = CHIP_PACE,
 ) -> BufferSchedule:
     """Divide layers into jobs, and place their weights and parameters in the buffers.
 
@@ -138,7 +139,7 @@ def schedule_buffers(
     With ``fewest``, each job uses as much of the buffers as it can: so the list has the fewest
     descriptors, but most weights load while no job computes. A core with a microprogram has them
     always: it executes loads and jobs one at a time, so no load is hidden. ``progress`` is told of
-    the others, whose search takes long: a step is a layer whose shares have been tried.
+    each layer whose shares have been tried: the search takes long. ``pace`` is that of the loads.
 
     Raises
     ------
@@ -148,7 +149,7 @@ def schedule_buffers(
     words = sum(demand.sizes.words(demand.sizes.tiles) for demand in demands)
     resident = alone and words <= config.b_words
     if fewest or has_single_port(config.array):
-        return _Search(demands, config, False, resident, alone).schedule([1] * len(demands))
+        return _Search(demands, config, False, resident, alone, pace).schedule([1] * len(demands))
     steps = itertools.count(1)
 
     def advance():
@@ -158,14 +159,17 @@ def schedule_buffers(
     if progress:
         progress.begin(2 * len(demands), _SEARCH)
     return min(
-        (_best_shares(demands, config, equal, resident, alone, advance) for equal in (False, True)),
+        (
+            _best_shares(demands, config, equal, resident, alone, pace, advance)
+            for equal in (False, True)
+        ),
         key=lambda found: found.cycles,
     )
 
 
-def _best_shares(demands, config, equal, b_resident, alone, advance):
+def _best_shares(demands, config, equal, b_resident, alone, pace, advance):
     """Return the best schedule whose jobs of a layer are full, or ``equal``."""
-    search = _Search(demands, config, equal, b_resident, alone)
+    search = _Search(demands, config, equal, b_resident, alone, pace)
     best = min(
         (search.tried([share] * len(demands)) for share in _SHARES),
         key=lambda found: (found.cycles, found.shares),
@@ -311,13 +315,14 @@ class _Search:
     Schedules that differ from a layer on share the states before it.
     """
 
-    def __init__(self, demands, config, equal, b_resident, alone):
+    def __init__(self, demands, config, equal, b_resident, alone, pace=CHIP_PACE):
         self._demands, self._network_core, self._alone = demands, config, alone
+        self._load_cycles = pace.cycles  # of a number of reads
         self._equal, self._b_resident = equal, b_resident
         self.tiles = functools.cache(self._tiles)
         self._jobs = functools.cache(self._jobs_of)
         word = max(1, config.add_table_vectors // config.read_vectors)
-        self._table_load = _cycles_of_load(ADD_TABLE_WORDS * word)
+        self._table_load = self._load_cycles(ADD_TABLE_WORDS * word)
 
     def schedule(self, shares) -> BufferSchedule:
         """Return the schedule in which each layer's jobs use at most a share of each buffer."""
@@ -415,10 +420,10 @@ class _Search:
                 b_load = line_load = 0
                 if demand.computed or not (self._b_resident or sizes.filled):
                     vectors = words * (1 if sizes.diagonal else config.array.cols)
-                    b_load = _cycles_of_load(vectors / config.read_vectors)
+                    b_load = self._load_cycles(vectors / config.read_vectors)
                 own = 0 if number else lines
                 if own and not lines_resident:
-                    line_load = _cycles_of_load(own * config.line_vectors / config.read_vectors)
+                    line_load = self._load_cycles(own * config.line_vectors / config.read_vectors)
                 cycles = _JOB_LATENCY + (
                     demand.cycles(count, config) if len(pieces) == 1
                     else demand.piece_cycles(piece, config)
@@ -457,15 +462,10 @@ class _Search:
             if parts is not None:
                 parts.append(Part(
                     layer, job.first, job.tiles, job.piece, b_word, line, job.words, job.lines,
-                    b_jobs, line_jobs, table_jobs,
+                    b_jobs, line_jobs, table_jobs, job.cycles,
                 ))
         if demand.adds or demand.softmax:
             state.table_jobs = len(ends) - 1
-
-
-def _cycles_of_load(reads):
-    """Return the approximate cycles of a load."""
-    return int(_LOAD_FACTOR * reads) + _LOAD_LATENCY
 
 
 def _lines(demand, tiles):

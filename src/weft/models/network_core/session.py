@@ -18,7 +18,7 @@ from weft.models.network_core.runners import NetworkCoreRunner
 from weft.models.network_core.second_place import ListPlace, second_place
 from weft.models.network_core.tensor_maps import input_writes, map_values
 from weft.models.program_session import ProgramSession, Records, read_inputs
-from weft.network_core.descriptors import ListError, ListReport, split
+from weft.network_core.descriptors import ON_CHIP, ListError, ListReport, split
 
 if TYPE_CHECKING:
     from weft.models.network_core.program import (
@@ -171,7 +171,7 @@ class NetworkCoreSession(ProgramSession):
         noted: list[_Notes] = []  # of the operators before each list
         self._setup()
         if not self._second_written:
-            self._write_program(second.first, data)
+            self._write_program(second.first, data, second.on_chip)
             self._second_written = True
 
         def begin(number):
@@ -247,7 +247,7 @@ class NetworkCoreSession(ProgramSession):
 
     def _place(self, segment):
         """Return the place of a list of the program."""
-        return ListPlace(0, segment.run_first, self.program.log)
+        return ListPlace(0, segment.run_first, self.program.log, self._on_chip)
 
     def _read_results(
         self, segment, report, values, inferences, records, log, activations, place
@@ -304,9 +304,10 @@ class NetworkCoreSession(ProgramSession):
         if not self._ready:
             if not self._lists_written:
                 self._write_lists()
+            on_chip = self.program.whole
             for setup_list in self.program.setup:
-                self._write_program(0, setup_list)
-                self._execute(ListPlace(0, 0, self.program.log), ())
+                self._write_program(0, setup_list, on_chip)
+                self._execute(ListPlace(0, 0, self.program.log, on_chip), ())
         if self._variables == _FIRST:
             for write in self._first_values():
                 self._runner.write(**write)
@@ -356,13 +357,20 @@ class NetworkCoreSession(ProgramSession):
         """Write the lists of an inference."""
         self._lists_written = self._second_written = False
         for segment in self.program.segments:
-            self._write_program(segment.run_first, segment.run)
+            self._write_program(segment.run_first, segment.run, self._on_chip)
+            if segment.stream:
+                self._write_program(segment.stream_first, segment.stream, False)
         self._lists_written = True
 
-    def _write_program(self, first, data):
+    @property
+    def _on_chip(self):
+        """Whether lists and log lie in the memory on the chip, of a core with two."""
+        return self.program.lists_on_chip and self.program.config.program_words > 0
+
+    def _write_program(self, first, data, on_chip):
         """Write lists and their data, from vector ``first`` on."""
-        config = self.program.config
-        write = self._runner.write_program if config.program_words else self._runner.write
+        other = self.program.config.program_words and not on_chip
+        write = self._runner.write_program if other else self._runner.write
         write(self._address(first), data)
 
     @contextmanager
@@ -383,8 +391,8 @@ class NetworkCoreSession(ProgramSession):
         if self._products is not None:
             self._products.forget()  # the list uses the buffers
         report = self._runner.run(
-            self._address(place.first), self._address(place.log), timeout=self._timeout,
-            beside=beside, writes=writes,
+            self._address(place.first) | place.on_chip * ON_CHIP, self._address(place.log),
+            timeout=self._timeout, beside=beside, writes=writes,
         )
         self._lists_written = written
         if report.error != ListError.NONE:
@@ -400,7 +408,7 @@ class NetworkCoreSession(ProgramSession):
         program, depth = self.program, self.program.config.array.depth
         size = -(-_LOG_ENTRY.size // depth) * depth
         jobs = sum(step.jobs for step in segment.steps)
-        read = self._runner.read_program if program.config.program_words else self._runner.read
+        read = self._runner.read if program.lists_on_chip else self._runner.read_program
         data = read(self._address(place.log), jobs * size)
         job_ends = [end for _, end in (_LOG_ENTRY.unpack_from(data, n * size) for n in range(jobs))]
         ends = [0] + [job_ends[step.first_job + step.jobs - 1] for step in segment.steps]

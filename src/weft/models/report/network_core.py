@@ -99,7 +99,8 @@ def list_phases(program: NetworkCoreProgram, segment: NetworkCoreSegment) -> Lis
     jobs = [entry for entry in descriptors if isinstance(entry, ListJob)]
     loads = sum(isinstance(entry, ListLoad) for entry in descriptors)
     found = predict_run(
-        config, segment.run, segment.run_first, program.log, timing=program.target.memory
+        config, segment.run, segment.run_first, program.log, timing=program.target.memory,
+        on_chip=program.lists_on_chip,
     )
     phases = tuple(
         JobPhases(start, computed, end, started)
@@ -420,7 +421,8 @@ class NetworkCoreReport(Report):
             "wire_ms": self.wire_ms, "rate": self.rate,
             "ceilings": dataclasses.asdict(self.ceilings),
             "memory": program.config.memory_bytes, "areas": dict(program.areas),
-            "used": program.memory_used, "b_words": program.config.b_words,
+            "used": program.memory_used, "streamed": program.streamed,
+            "b_words": program.config.b_words,
             "link": {"sent": sent, "received": received},
             "lists": [
                 _list(program, segment, phases)

@@ -111,6 +111,10 @@ def _places(program):
     """Where the areas lie."""
     if not program.config.program_words:
         return "setup and maps share their place"
+    if program.whole:
+        return "setup and maps share their place; nothing is in the program memory"
+    if program.lists_on_chip:
+        return "all but maps and what is kept are in the program memory"
     inside = "all but maps and products are" if program.products else "all but the maps are"
     return f"{inside} in the program memory"
 

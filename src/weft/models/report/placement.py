@@ -45,9 +45,10 @@ KERNELS = {
     "unstack": ("UNPACK",),
 }
 _OTHERS = (  # products, new names, and functions of one byte
-    "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV", "RESHAPE", "SQUEEZE",
-    "EXPAND_DIMS", "MUL by constants", "ABS", "ELU", "GELU", "HARD_SWISH", "LEAKY_RELU",
-    "LOGISTIC", "QUANTIZE", "RELU", "RELU6", "RELU_0_TO_1", "RELU_N1_TO_1", "RSQRT", "TANH",
+    "BATCH_MATMUL", "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV",
+    "RESHAPE", "SQUEEZE", "EXPAND_DIMS", "MUL by constants", "ABS", "ELU", "GELU", "HARD_SWISH",
+    "LEAKY_RELU", "LOGISTIC", "QUANTIZE", "RELU", "RELU6", "RELU_0_TO_1", "RELU_N1_TO_1",
+    "RSQRT", "TANH",
 )
 _ONNX = (
     "Add", "AveragePool", "Concat", "Conv", "Flatten", "Gemm", "GlobalAveragePool", "MatMul",
@@ -65,8 +66,6 @@ def operator_lines(config: NetworkCoreConfig) -> list[str]:
     options = {field: text for field, text in _OPTIONS.items() if _may_have(config, field)}
     names = {name for group in KERNELS.values() for name in group}
     names |= {*_OTHERS, *(text for field, text in options.items() if getattr(config, field))}
-    if not config.program_words:  # whose loads read no maps
-        names.add("BATCH_MATMUL")
     return [
         f"operators of TensorFlow Lite, {rule} (docs/operators.md): {', '.join(sorted(names))}"
     ] + [

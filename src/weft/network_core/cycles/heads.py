@@ -30,11 +30,14 @@ class LoaderTimes:
         The first vector of the read that it requests.
     done : bool
         The last write of a load is in this cycle.
+    on_chip : bool
+        The reads are of the memory on the chip.
     """
 
     def __init__(self, config):
         self._network_core = config
         self.busy = self.done = False
+        self.on_chip = not config.program_words
         self.read: int | None = None
         self._checked: int | None = None  # the vector of the read that is checked
         self._fill = False
@@ -50,6 +53,7 @@ class LoaderTimes:
         self._requests = 0 if load.fill else self._takes
         self._number = join(load.source, config.banks)
         self._stride = min(vectors, config.read_vectors)
+        self.on_chip = bool(load.on_chip or not config.program_words)
         self.busy = True
 
     def step(self, accepted: bool, arrived: bool) -> None:

@@ -9,7 +9,7 @@ from weft.network_core.cycles.micro import ListPrediction, predict_micro
 from weft.network_core.cycles.output import AddedLayer, PartialLayer, PlainLayer
 from weft.network_core.cycles.softmax import SoftmaxLayer
 from weft.network_core.cycles.tiles import StoredJob
-from weft.network_core.descriptors import ListJob, ListLoad, join
+from weft.network_core.descriptors import ON_CHIP, ListJob, ListLoad, join
 from weft.network_core.latencies import LIST_SETTLE, lead, starts_steps
 
 __all__ = ["predict_list"]
@@ -33,7 +33,7 @@ def predict_list(
     descriptors : sequence
         The descriptors of `weft.network_core.descriptors`, to the end.
     list_address, log_address : int
-        As in START: the banks decide which reads wait for writes.
+        As in START, with ON_CHIP: the banks decide which reads wait for writes.
     limit : int
         Cycles at most.
     timing : ProgramTiming, optional
@@ -108,6 +108,8 @@ class _ListModel:
         self._starts_steps = starts_steps(config)
         self._loads = HeadTimes(config, descriptors, ListLoad)
         self._jobs = HeadTimes(config, descriptors, ListJob)
+        self._on_chip = not config.program_words or bool(list_address & ON_CHIP)
+        list_address &= ~ON_CHIP
         self._reader = DescriptorTimes(config, join(list_address, config.banks))
         self._loader = LoaderTimes(config)
         self._log = _LogTimes(config, join(log_address, config.banks))
@@ -147,11 +149,12 @@ class _ListModel:
         stored = self._layer.stored(self.now) if self._layer else None
         done = stored is not None and stored.last
         bank = stored.bank if stored else None
-        may_log = bank is None and not self._program
+        may_log = bank is None and self._on_chip
         log_bank = self._log.bank if may_log else None
         logged = log_bank is not None
-        if self._program and self._log.left and not self._program.stores(self.now):
-            self._program.store(self.now)
+        program = self._program
+        if program and not self._on_chip and self._log.left and not program.stores(self.now):
+            program.store(self.now)
             logged = True
         accepts = self._log.accepts(done)
         take_job = self._start_ok and self._may_take(ending, done, accepts)
@@ -267,15 +270,18 @@ class _ListModel:
         """The side port, and the next registers of its clients; ``written`` is a bank or None."""
         layer = self._layer
         added = layer.read if layer else None
-        lists = self._reader.read, self._loader.read
+        parts = self._reader, self._loader
+        on_chip = self._on_chip, self._loader.on_chip
+        reads = [part.read if mine else None for part, mine in zip(parts, on_chip, strict=True)]
         arrived = self._port.arrival(self.now)
-        clients = (added,) if self._program else (added, *lists)
-        accepted = self._port.step(self.now, clients, written)
+        accepted = self._port.step(self.now, (added, *reads), written)
         if layer:
             layer.step(self.now, accepted == ADDED, arrived == ADDED)
-        first = LIST
+        taken, come = [accepted], [arrived]
         if self._program:
-            first, arrived = 0, self._program.arrival()
-            accepted = self._program.step(self.now, lists)
-        for client, part in enumerate((self._reader, self._loader), first):
-            part.step(accepted == client, arrived == client)
+            reads = [None if mine else part.read for part, mine in zip(parts, on_chip, strict=True)]
+            come.append(self._program.arrival())
+            taken.append(self._program.step(self.now, reads))
+        for number, (part, mine) in enumerate(zip(parts, on_chip, strict=True)):
+            port, client = (0, LIST + number) if mine else (1, number)
+            part.step(taken[port] == client, come[port] == client)

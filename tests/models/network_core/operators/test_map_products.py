@@ -6,12 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from graph_runner import run_graph
 from graphs import pair
 from lowered_operators import OperatorNetwork, check_whole
 from network_cores import EARLY, LARGE, MICRO, ODD, PROGRAM, ROW, SIMULATED, SMALL, TINY
 from tiers import tiers
 
 from weft.models.network_core.compiler import compile_network_core
+from weft.models.network_core.second_place import second_place
 from weft.models.target import NetworkTarget
 from weft.sim.network_core import SimulatedRunner
 
@@ -131,7 +133,8 @@ def test_a_large_transpose(config, shape, axes):
 
 
 @pytest.mark.parametrize("config", tiers(
-    {"3x4x4": SIMULATED, "microprogram": MICRO, "early": EARLY, "row": ROW}, "3x4x4"
+    {"3x4x4": SIMULATED, "program": PROGRAM, "microprogram": MICRO, "early": EARLY, "row": ROW},
+    "3x4x4", "program",
 ))
 def test_on_the_simulated_core(config):
     """The hardware has the bytes of golden, in the predicted cycles."""
@@ -143,13 +146,29 @@ def test_on_the_simulated_core(config):
         check_whole(network, y, config=config, runner=runner)
 
 
-@pytest.mark.parametrize("config, batch, reason", [
-    (SIMULATED, 2, "batch must be 1"), (PROGRAM, 1, "a core with program_words"),
-])
-def test_a_product_that_the_host_divides(config, batch, reason):
+@pytest.mark.parametrize("config", [LARGE, PROGRAM], ids=["maps", "program"])
+def test_several_inputs_one_after_the_other(config):
+    """The host writes an input while a list computes; each list loads words from its own maps."""
+    network = Products(11, (1, 4, 5))
+    y = network.product(0, network.input((1, 5, 3)))
+    graph = replace(network.graph(y), inputs=tuple(network.inputs))
+    program = compile_network_core(graph, NetworkTarget("core", config))
+    assert second_place(program, config.program_bytes) is not None
+    inputs = [
+        np.random.default_rng(n).integers(-128, 128, (4, *graph.tensors[n].shape[1:]), np.int8)
+        for n in graph.inputs
+    ]
+    with program.open("golden") as session:
+        found = session(inputs)
+    for number in range(4):
+        one = [value[number : number + 1] for value in inputs]
+        np.testing.assert_array_equal(found[number], run_graph(graph, one)[y][0])
+
+
+def test_a_product_that_the_host_divides():
     network = Products(7, (1, 1, 4, 5))
     x = network.convolution(0, 6)
     y = network.product(x, x, b_transposed=True)
-    program = compile_network_core(network.graph(y), NetworkTarget("core", config), batch=batch)
+    program = compile_network_core(network.graph(y), NetworkTarget("core", SIMULATED), batch=2)
     [step] = program.products
-    assert reason in step.placement.reason
+    assert "batch must be 1" in step.placement.reason

@@ -93,16 +93,11 @@ def _check(builder, gemm, b):
 
 
 def _need_loads(builder):
-    """Raise Refusal if the loads of a list cannot read maps."""
+    """Raise Refusal if the loads of a list cannot read the map of each inference."""
     if builder.batch > 1:
         raise Refusal(
             "its second operand is computed, and batch must be 1: a list with several inferences"
             " loads the same weights for all"
-        )
-    if builder.config is not None and builder.config.program_words:
-        raise Refusal(
-            "its second operand is computed, and a core with program_words loads weights from the"
-            " program memory only"
         )
 
 

@@ -1,0 +1,131 @@
+"""Predict networks whose weights lie in the SDRAM of a board: cycles, bytes, and their bound.
+
+    WEFT_NETWORKS=folder python -m tools.streams
+"""
+
+import dataclasses
+import sys
+
+from tools import results
+from tools.network_tables import networks_folder
+from tools.network_writer import NONE, RELU6, Writer
+from weft.models.loading import load
+from weft.models.network_core.prediction import predict_run
+from weft.models.target import NetworkTarget, target_of
+from weft.network_core.cycles import ProgramTiming
+
+BOARD, PURPOSE = "ulx3s-85f", "networks-sdram"
+FILES = "kws_int8", "resnet8_int8", "vww_96_int8", "resnet_large_int8", "mnv2_160_035"
+# vww fits the chip, so it streams on a core with less memory: words of each bank.
+SMALLER = {"vww_96_int8": 1024}
+RATE = 1.9  # bytes a cycle, of a chip of 16 bits: 2, less refreshes and rows
+LIMIT = 1.15
+ABOUT = f"""\
+One inference on the core of `{BOARD} --for {PURPOSE}`, predicted by the cycle model of lists, with
+the timing of its SDRAM. **Streamed**: bytes that an inference reads from the SDRAM. **Ideal**:
+cycles of the same list if the memory answered in a cycle, with a beat a cycle. **Bound**: the
+larger one of these cycles and of streamed bytes / {RATE} bytes a cycle. **Alone**: cycles of the
+same core without SDRAM, if the network fits it. The networks without a file have random weights;
+`tools.streams` makes them. The project wants at most {LIMIT} times the bound."""
+
+
+def mobilenet_v1(size: int = 128) -> bytes:
+    """MobileNetV1 with a width of 0.25, 1,000 classes and random weights; the file."""
+    w = Writer(1, (1, size, size, 3))
+    x = w.convolution("x", 8, stride=2, activation=RELU6)
+    for columns, stride in (
+        (16, 1), (32, 2), (32, 1), (64, 2), (64, 1), (128, 2), *[(128, 1)] * 5, (256, 2), (256, 1),
+    ):
+        x = w.depthwise(x, stride=stride, activation=RELU6)
+        x = w.convolution(x, columns, 1, activation=RELU6)
+    x = w.pool(x, "AVERAGE_POOL_2D", size // 32, 1)
+    return w.file(w.convolution(x, 1000, 1, activation=NONE))
+
+
+def mcunet(size: int = 112) -> bytes:
+    """A network as MCUNet's search finds them: MobileNetV2 blocks of kernels 3, 5 and 7; the file.
+    """
+    w = Writer(2, (1, size, size, 3))
+    x = w.convolution("x", 16, stride=2, activation=RELU6)
+    x = w.convolution(w.depthwise(x, activation=RELU6), 8, 1, activation=NONE)
+    channels = 8
+    for expansion, kernel, columns, stride in (
+        (3, 7, 16, 2), (4, 3, 16, 1), (5, 5, 24, 2), (4, 5, 24, 1), (5, 7, 40, 2), (4, 3, 40, 1),
+        (4, 5, 48, 1), (4, 3, 48, 1), (5, 7, 96, 2), (4, 3, 96, 1), (5, 5, 160, 1),
+    ):
+        y = w.convolution(x, expansion * channels, 1, activation=RELU6)
+        y = w.depthwise(y, kernel, stride, RELU6)
+        y = w.convolution(y, columns, 1, activation=NONE)
+        x = w.sum(y, x) if (stride, columns) == (1, channels) else y
+        channels = columns
+    x = w.pool(x, "AVERAGE_POOL_2D", w.shape(x)[1], 1)
+    return w.file(w.convolution(x, 1000, 1, activation=NONE))
+
+
+MADE = {"MobileNetV1 0.25, 128 x 128": mobilenet_v1, "MCUNet-like, 112 x 112": mcunet}
+
+
+def alone(network, target) -> str:
+    """Cycles of the core without program memory, if the network fits it."""
+    from weft.models.errors import UnfitError
+
+    config = dataclasses.replace(target.config, program_words=0)
+    try:
+        program = network.compile(NetworkTarget(target.name, config))
+    except UnfitError:
+        return "-"
+    return f"{program.cycles:,}"
+
+
+def row(title, network, target) -> str:
+    """A row of the table."""
+    program = network.compile(target)
+    ideal = sum(
+        predict_run(
+            program.config, part.run, part.run_first, program.log, ProgramTiming(1),
+            on_chip=program.lists_on_chip,
+        ).cycles
+        for part in program.segments
+    )
+    bound = max(ideal, program.streamed / RATE)
+    places = "all" if program.whole else "lists, some" if program.lists_on_chip else "none"
+    return (
+        f"| {title} | {places} | {program.streamed:,} | {program.cycles:,} | {ideal:,}"
+        f" | {bound:,.0f} | {program.cycles / bound:.2f} | {alone(network, target)} |"
+    )
+
+
+def table(folder) -> str:
+    """The table, as Markdown."""
+    lines = [
+        "| network | on the chip | streamed | cycles | ideal | bound | cycles / bound | alone |",
+        "|---|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    target = target_of(BOARD, PURPOSE)
+    cases = [(name, load(folder / f"{name}.tflite"), target) for name in FILES]
+    for name, words in SMALLER.items():
+        config = dataclasses.replace(target.config, words=words)
+        smaller = dataclasses.replace(target, config=config)
+        title = f"{name}, {config.memory_bytes >> 10} KiB on the chip"
+        cases.append((title, load(folder / f"{name}.tflite"), smaller))
+    cases += [(title, load(make(), title.split()[0]), target) for title, make in MADE.items()]
+    for case in cases:
+        lines.append(row(*case))
+        print(lines[-1], flush=True)
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Predict all networks; the exit code."""
+    folder = networks_folder()
+    if folder is None:
+        return 2
+    print(results.save(
+        "streams", [results.table(table(folder))], title="Weights in the SDRAM of a board",
+        command="make streams", about=ABOUT, of=["tools.streams"],
+    ))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
