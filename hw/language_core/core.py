@@ -64,8 +64,8 @@ class LanguageCore(wiring.Component):
     start, list, first_position, limit, stop_token, run_abort, busy, error, position, cycles
         As of `weft.hw.language_core.control.PassControl`.
     seed : In, 32 bits
-        With ``start``: the state of the register of random numbers, not 0. A list that takes the
-        most probable token does not use it.
+        In the cycle after ``start``: the state of the register of random numbers, not 0. A list that
+        takes the most probable token does not use it.
     prompt_valid, prompt_ready, prompt_token, prompt_last : In, Out, In, In
         The stream of the prompt.
     token_valid, token_ready, token : Out, In, Out
@@ -264,7 +264,8 @@ class LanguageCore(wiring.Component):
             scales.heads.eq(job.heads), scales.source.eq(job.source),
             scales.addend.eq(job.addend),
             scales.place.eq(control.parameter), scales.lane.eq(control.token[:2]),
-            coin.load.eq(self.start & ~control.busy), coin.seed.eq(self.seed),
+            coin.load.eq(pipeline(m, self.start & ~control.busy, 1, "seed_load")),
+            coin.seed.eq(self.seed),
             coin.start.eq(control.pass_start & scalar & tossed),
             coin.total.eq(reductions.latest_total), reductions.mark.eq(coin.mark),
         ]

@@ -420,7 +420,7 @@ class LanguageHostPort(wiring.Component):
         with m.If(begins):
             m.d.sync += fields.eq(begin)
         m.d.comb += [
-            core.first_position.eq(begin.first_position), core.seed.eq(begin.seed),
+            core.first_position.eq(begin.first_position), core.seed.eq(fields.seed),
             core.limit.eq(fields.limit),
             core.stop_token.eq(fields.stop_token), text.last_prompt.eq(fields.last_prompt),
         ]

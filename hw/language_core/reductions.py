@@ -146,7 +146,7 @@ class Reductions(wiring.Component):
         """Keep the largest value and its index; of equal ones the first."""
         pairs = []
         results = [pipeline(m, self.results[n], 1, f"best_of_{n}") for n in range(LANES)]
-        index = pipeline(m, flags["index"], 1, "best_index")
+        index = pipeline(m, flags["index"], 2, "best_index")
         for n in (0, 2):
             a, b = results[n], results[n + 1]
             later = a < b
@@ -157,15 +157,19 @@ class Reductions(wiring.Component):
         (a, a_later), (b, b_later) = pairs
         second = a < b
         value = pipeline(m, Mux(second, b, a).as_signed(), 1, "best_of_group")
-        lane = pipeline(m, (second << 1) | Mux(second, b_later, a_later), 1, "best_lane")
+        lane = pipeline(m, (second << 1) | Mux(second, b_later, a_later), 2, "best_lane")
         best = Signal(signed(16), reset_less=True)
         empty = Signal()
         mine = self.kind == Reduction.BEST
         valid = pipeline(m, self.valid & mine, 3, "valid_best")
+        better = Signal()  # the index follows a cycle later: a comparison does not drive its bits
+        m.d.sync += better.eq(0)
         with m.If(self.start & mine):
             m.d.sync += empty.eq(1)
         with m.Elif(valid & (empty | (best < value))):
-            m.d.sync += [empty.eq(0), best.eq(value), self.best.eq(index | lane)]
+            m.d.sync += [empty.eq(0), best.eq(value), better.eq(1)]
+        with m.If(better):
+            m.d.sync += self.best.eq(index | lane)
 
     def _pick(self, m, flags, kept, total):
         """Find the group in which the running sum exceeds the mark, and the result in it."""
@@ -182,11 +186,16 @@ class Reductions(wiring.Component):
         with m.If(self.start & mine):
             m.d.sync += [left.eq(self.mark), found.eq(0)]
         with m.Elif(valid & ~found):
-            lane = Cat(~one & (two | ~three), ~two)
             with m.If(left < total):
-                m.d.sync += [found.eq(1), self.best.eq(flags["index"] | lane)]
+                m.d.sync += found.eq(1)
             with m.Else():
                 m.d.sync += left.eq(left - total)
+        # As of `_best`: a cycle later.
+        was_found, picked = Signal(), Signal(16, reset_less=True)
+        lane = Cat(~one & (two | ~three), ~two)
+        m.d.sync += [was_found.eq(found), picked.eq(flags["index"] | lane)]
+        with m.If(found & ~was_found & mine):
+            m.d.sync += self.best.eq(picked)
 
 
 def _sum(a, b):

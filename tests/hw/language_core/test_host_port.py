@@ -197,10 +197,11 @@ async def _begin(host, core, ctx):
     await host.write(Memory.TEXT, 5, struct.pack("<2H", 300, 77))
     await host.start(5, 6, 40, stop=9, seed=0xFEDC_BA98)
     await host._until(core.start)
-    assert (ctx.get(core.first_position), ctx.get(core.seed)) == (5, 0xFEDC_BA98)
+    assert ctx.get(core.first_position) == 5
     ctx.set(core.busy, 1)
     await ctx.tick()
     assert (ctx.get(core.limit), ctx.get(core.stop_token), ctx.get(core.list)) == (40, 9, 0)
+    assert ctx.get(core.seed) == 0xFEDC_BA98
 
 
 async def _prompt(host, core, ctx, position):
