@@ -64,8 +64,8 @@ class LanguageCore(wiring.Component):
     start, list, first_position, limit, stop_token, run_abort, busy, error, position, cycles
         As of `weft.hw.language_core.control.PassControl`.
     seed : In, 32 bits
-        In the cycle after ``start``: the state of the register of random numbers, not 0. A list that
-        takes the most probable token does not use it.
+        In the cycle after ``start``: the state of the register of random numbers, not 0. A list
+        that takes the most probable token does not use it.
     prompt_valid, prompt_ready, prompt_token, prompt_last : In, Out, In, In
         The stream of the prompt.
     token_valid, token_ready, token : Out, In, Out
