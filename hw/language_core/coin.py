@@ -50,13 +50,15 @@ class Coin(wiring.Component):
         busy, left = Signal(), Signal(range(COIN_BITS), reset_less=True)
         added = (self.mark + Mux(state[0], self.total, 0))[: TOTAL_BITS + 1]
         m.d.comb += self.done.eq(busy & (left == 0))
-        with m.If(self.load):
+        # It does not depend on ``start``, which comes late and, as ``load``, never with ``busy``.
+        with m.If(busy):
+            m.d.sync += state.eq((state >> 1) ^ Mux(state[0], Const(TAPS), 0))
+        with m.Elif(self.load):
             m.d.sync += state.eq(self.seed)
         with m.If(self.start):
             m.d.sync += [busy.eq(1), left.eq(COIN_BITS - 1), self.mark.eq(0)]
         with m.Elif(busy):
             m.d.sync += [
                 busy.eq(left != 0), left.eq(left - 1), self.mark.eq(added >> 1),
-                state.eq((state >> 1) ^ Mux(state[0], Const(TAPS), 0)),
             ]
         return m
