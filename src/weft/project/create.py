@@ -224,7 +224,7 @@ def _board(facts):
 
 def _board_file(facts):
     board = _board(facts)
-    left_out = "platform", "config", "networks"
+    left_out = "platform", "config", "networks", "languages"
     values = {
         f.name: getattr(board, f.name) for f in dataclasses.fields(board)
         if f.name not in left_out and getattr(board, f.name) != _default(f)
