@@ -110,7 +110,7 @@ def test_reading_and_running_import_no_parser(contents, tmp_path):
 
 
 @pytest.mark.parametrize("main, message", [
-    (lambda m: m.update(version=1), "version must be 11, not 1; compile the network again"),
+    (lambda m: m.update(version=1), "version must be 12, not 1; compile the network again"),
     (lambda m: m.update(format="zip"), "format must be 'weft program'"),
     (lambda m: m.update(hash=1),
      "; the file is damaged, or of another version: compile the network again"),
