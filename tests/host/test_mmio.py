@@ -282,7 +282,7 @@ def test_opens_by_name(tmp_path, monkeypatch):
 @pytest.mark.parametrize("number, word, text", [
     (0, int.from_bytes(b"WNET", "little"), "register magic must be .*; if Weft made the core, "),
     (1, VERSION - 1, "register version must be .*; if Weft made the core, .*: weft build BOARD, "),
-    (2, 7, "register kind must be under 2, not 7"),
+    (2, 7, "register kind must be under 3, not 7"),
 ])
 def test_a_core_of_another_version_is_refused_by_name(monkeypatch, number, word, text):
     model = RegisterModel()
