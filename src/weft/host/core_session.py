@@ -214,7 +214,6 @@ def product_transport(transport: Any, timeout: float) -> Transport:
     return ListTransport(NetworkDriver(transport, timeout=timeout), timeout=timeout)
 
 
-
 def refuse_language_core(transport: Any, timeout: float) -> str:
     """Return the kind of the core; AcceleratorError for a language core.
 

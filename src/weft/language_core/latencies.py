@@ -5,8 +5,7 @@ from weft.latencies import DSP_MULTIPLIER, MEMORY_READ
 __all__ = [
     "COIN_BITS", "CONTROL", "EVERY_OTHER", "GROUP_OF_PRODUCT", "GROUP_OF_VALUE", "LANES_OUT",
     "LIST_END", "LIST_START", "PARAMETER_ISSUE", "PORT_B", "READ", "REDUCED", "SCALAR_OUT",
-    "SELECTED",
-    "SKIPPED", "TABLE_OUT", "TREE",
+    "SELECTED", "SKIPPED", "TABLE_OUT", "TREE",
 ]
 
 READ = 1 + MEMORY_READ  # from a step to its word and its vector: a register for the address
