@@ -10,11 +10,11 @@ from weft.cli.options import integer, number, output_file
 from weft.cli.progress import slow_task
 
 __all__ = [
-    "CLOCK", "add_choice", "add_text", "compile_model", "core_writer", "is_language",
+    "add_choice", "add_text", "compile_model", "core_writer", "is_language",
     "refuse_text", "report", "run", "simulated_core", "write_text",
 ]
 
-CLOCK = 100  # MHz, for the rate of a simulated core; no board reaches it yet
+_BOARD = "ulx3s-85f", "language"  # whose clock the rate of a simulated core has
 _WHERE = (
     "on a language core, which weft build ulx3s-85f --for language makes; --on sim simulates it,"
     " --on golden computes the same"
@@ -195,6 +195,7 @@ def write_text(
 def _check_core(session, golden):
     """Compare the text of a core with golden, and its cycles with the prediction."""
     from weft.language_core.cycles import token_cycles
+    from weft.models.target import board_target
 
     writer = session.writer
     cycles = writer.cycles
@@ -203,10 +204,11 @@ def _check_core(session, golden):
         for position in range(len(cycles))
     ]
     equal = (golden.tokens, golden.ended) == (session.tokens, session.ended)
-    last = cycles[-1]
+    last, target = cycles[-1], board_target(*_BOARD)
     print(
-        f"{last:,} cycles for the token at position {len(cycles) - 1}: {1e6 * CLOCK / last:,.0f}"
-        f" tokens/s at {CLOCK} MHz, a clock that no board has reached; text"
+        f"{last:,} cycles for the token at position {len(cycles) - 1}:"
+        f" {1e6 * target.clock / last:,.0f} tokens/s at {target.clock:g} MHz, the clock of"
+        f" {target.name}; text"
         f" {'equal to' if equal else 'DIFFERENT from'} the golden model, cycles"
         f" {'as' if cycles == predicted else 'NOT as'} predicted",
         file=sys.stderr,
