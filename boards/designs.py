@@ -17,9 +17,9 @@ from weft.network_core.config import NetworkCoreConfig
 
 __all__ = [
     "BATCH1_85F", "ECP5_25F", "ECP5_45F", "ECP5_85F", "GOWIN_9", "GOWIN_18", "ICE40_HX8K",
-    "ICE40_UP5K", "LANGUAGE_85F", "NETWORKS_25F", "NETWORKS_85F", "NETWORKS_GOWIN_18",
-    "NETWORKS_HX8K", "NETWORKS_ONNX_85F", "NETWORKS_SDRAM_85F", "NETWORKS_UP5K", "configs_by_size",
-    "min_luts",
+    "ICE40_UP5K", "LANGUAGE_85F", "LANGUAGE_SDRAM_85F", "NETWORKS_25F", "NETWORKS_85F",
+    "NETWORKS_GOWIN_18", "NETWORKS_HX8K", "NETWORKS_ONNX_85F", "NETWORKS_SDRAM_85F",
+    "NETWORKS_UP5K", "configs_by_size", "min_luts",
 ]
 
 
@@ -131,6 +131,11 @@ NETWORKS_GOWIN_18 = NetworkDesign(
 # memory and the tables, one the text, one the frames of the link.
 LANGUAGE_85F = NetworkDesign(
     config=LanguageCoreConfig(target="ecp5"), clock=95.8333, baud=3_000_000, placer="static",
+)
+# The same with the weights, and the keys and values of all layers, in an SDRAM of 32 MiB.
+LANGUAGE_SDRAM_85F = dataclasses.replace(
+    LANGUAGE_85F, config=dataclasses.replace(LANGUAGE_85F.config, program_words=1 << 18),
+    placed=False,
 )
 
 _MIN_MAC_LUTS = 50  # lower bound of the LUTs of a MAC in logic

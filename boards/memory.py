@@ -1,4 +1,4 @@
-"""`Sdram`: the memory of a board, for the program memory of a network core."""
+"""`Sdram`: the memory of a board, for the program memory of a core."""
 
 from dataclasses import dataclass
 
@@ -34,8 +34,9 @@ class Sdram:
 
 _PROGRAM_BYTES = PerKind(
     product=lambda config: 0, network=lambda config: config.program_bytes,
-    language=lambda config: 0,
+    language=lambda config: config.program_bytes,
 )
+_WORD = PerKind(product="", network="a word of all banks", language="a word")
 
 
 def has_sdram(config) -> bool:
@@ -57,8 +58,8 @@ def sdram_problem(board) -> str | None:
         most = 1 << (chip.size // row).bit_length() - 1
         return (
             f"program_words of {board.name} must be at most {most:,}, not"
-            f" {config.program_words:,}: the {chip.name} has {chip.size:,} bytes, and a word of all"
-            f" banks {row}"
+            f" {config.program_words:,}: the {chip.name} has {chip.size:,} bytes, and"
+            f" {_WORD.of(config)} {row}"
         )
     if 2 * chip.word_bytes > config.beat_bytes:
         return (

@@ -11,6 +11,7 @@ from weft.boards.designs import (
     ECP5_45F,
     ECP5_85F,
     LANGUAGE_85F,
+    LANGUAGE_SDRAM_85F,
     NETWORKS_25F,
     NETWORKS_85F,
     NETWORKS_ONNX_85F,
@@ -43,5 +44,5 @@ BOARDS = (
     _ulx3s(85, ulx3s.ULX3S_85F_Platform, ECP5_85F, {
         "networks": NETWORKS_85F, "networks-sdram": NETWORKS_SDRAM_85F,
         "batch1": BATCH1_85F, "networks-onnx": NETWORKS_ONNX_85F,
-    }, {"language": LANGUAGE_85F}),
+    }, {"language": LANGUAGE_85F, "language-sdram": LANGUAGE_SDRAM_85F}),
 )

@@ -8,7 +8,11 @@
 //                                                 answer: struct Outcome; then for each position
 //                                                 its cycles, and for each emitted token a number
 //
-// The macro READ_LATENCY (cycles from a group to its data) is required.
+//   'P' byte size, then the bytes                 writes the program memory
+//   'Q' byte size                                 answer: the bytes of the program memory
+//
+// The macro READ_LATENCY (cycles from a group to its data) is required. With SDRAM_BANKS the program
+// memory is an SDRAM: see sdram_chip.h. Its contents are written and read at once, in no cycle.
 
 #include <unistd.h>
 
@@ -18,6 +22,9 @@
 
 #include "Vlanguage.h"
 #include "model.h"
+#ifdef SDRAM_BANKS
+#include "sdram_chip.h"
+#endif
 
 namespace {
 
@@ -43,6 +50,18 @@ void read_whole(void* to, size_t size) {
 
 class Core {
 public:
+#ifdef SDRAM_BANKS
+    Core() {  // the controller sets the chip up, and refreshes it
+        for (uint64_t n = 0; n < SDRAM_POWER_UP / SDRAM_PERIOD * 9 / 8 + 1000; n++) cycle();
+    }
+
+    // A part of the program memory.
+    uint8_t* bytes(uint64_t first, uint64_t size) {
+        if (first + size > chip_.bytes().size()) fail("the program memory must have these bytes");
+        return chip_.bytes().data() + first;
+    }
+#endif
+
     void store(uint32_t table, uint32_t group, uint64_t data) {
         top_->table = table;
         top_->group = group;
@@ -86,7 +105,7 @@ public:
             top_.set_clock(false);
             bool taken = top_->prompt_valid && top_->prompt_ready;
             if (top_->token_valid && top_->token_ready) tokens.push_back(top_->token);
-            top_.set_clock(true);
+            rise();
             next += taken;
             if (top_->position != position) {
                 position = top_->position;
@@ -105,10 +124,23 @@ public:
 private:
     void cycle() {
         top_.set_clock(false);
+        rise();
+    }
+
+    void rise() {
+#ifdef SDRAM_BANKS
+        uint32_t word = chip_.edge(top_);
         top_.set_clock(true);
+        top_->sdram_dq_i = word;
+#else
+        top_.set_clock(true);
+#endif
     }
 
     Model<Vlanguage> top_;
+#ifdef SDRAM_BANKS
+    Sdram chip_;
+#endif
 };
 
 }  // namespace
@@ -139,8 +171,16 @@ int main() {
                 uint64_t data = core.load(area[0] + n);
                 write_all(&data, sizeof data);
             }
+#ifdef SDRAM_BANKS
+        } else if (command == 'P' || command == 'Q') {
+            uint32_t area[2];
+            read_whole(area, sizeof area);
+            uint8_t* bytes = core.bytes(area[0], area[1]);
+            if (command == 'P') read_whole(bytes, area[1]);
+            else write_all(bytes, area[1]);
+#endif
         } else {
-            fail("a command must be W, R or S");
+            fail("a command must be W, R, S, P or Q");
         }
     }
 }

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
-from weft.language_core.config import LanguageCoreConfig
+from weft.language_core.config import WORD_BYTES, LanguageCoreConfig
 from weft.language_core.descriptors import CoreError
 from weft.language_core.latencies import SELECTED
 from weft.sim import build, verilated
 from weft.sim.model_process import ModelProcess
+from weft.sim.sdram import SDRAM_MHZ, chip_macros, simulated_chip
 
 __all__ = ["LanguageSimulation", "SimulatedText", "language_model"]
 
@@ -49,17 +50,26 @@ class SimulatedText:
 def language_model(config: LanguageCoreConfig) -> Path:
     """The executable model of ``config``, from the cache or newly built.
 
-    Raises weft.sim.tools.ToolError if a tool is missing or does not compile the model.
+    A program memory is an SDRAM, `weft.sim.sdram.simulated_chip`.
+
+    Raises weft.sim.tools.ToolError if a tool is missing or does not compile the model, ValueError
+    if no chip is as large as the program memory.
     """
+    chip = simulated_chip(config)
+
     def verilog():
         from weft.hw import export
         from weft.hw.language_core.core import LanguageCore
+        from weft.hw.language_core.sdram_core import SdramLanguageCore
 
-        return export.to_verilog(LanguageCore(config), name="language", model=True)
+        core = LanguageCore(config) if chip is None else SdramLanguageCore(
+            config, chip=chip, timing=chip.timing(SDRAM_MHZ)
+        )
+        return export.to_verilog(core, name="language", model=True)
 
     return verilated.executable(
-        "language", f"language{config.words}", *build.design(verilog, repr(config)), HARNESS,
-        top="language", defines=[f"READ_LATENCY={SELECTED}"],
+        "language", f"language{config.words}", *build.design(verilog, repr(config), repr(chip)),
+        HARNESS, top="language", defines=[f"READ_LATENCY={SELECTED}", *chip_macros(chip)],
     )
 
 
@@ -83,6 +93,18 @@ class LanguageSimulation(ModelProcess):
         """The bytes of ``count`` parameter groups from group ``first`` on."""
         self._send(b"R" + struct.pack("<2I", first, count))
         return self._receive(8 * count)
+
+    def write_program(self, data: bytes, first: int = 0):
+        """Write words of the program memory, 128 bytes each, from word ``first`` on.
+
+        It takes no cycle of the simulation.
+        """
+        self._send(b"P" + struct.pack("<2I", WORD_BYTES * first, len(data)) + data)
+
+    def read_program(self, first: int, count: int) -> bytes:
+        """The bytes of ``count`` words of the program memory from word ``first`` on."""
+        self._send(b"Q" + struct.pack("<2I", WORD_BYTES * first, WORD_BYTES * count))
+        return self._receive(WORD_BYTES * count)
 
     def write_tables(self, entries):
         """Write the entries of the tables: bases and slopes, [entries, 2]."""

@@ -11,13 +11,11 @@ from weft.design import PerKind
 from weft.host.board import BoardTransport
 from weft.host.link import FramedTransport
 from weft.network_core.config import NetworkCoreConfig
-from weft.network_core.cycles import ProgramTiming
-from weft.sdram import SDRAM_CHIPS, SdramChip
 from weft.sim import build, verilated
+from weft.sim.sdram import SDRAM_MHZ, chip_macros, simulated_chip
 
 __all__ = [
-    "ACK_TIMEOUT", "DIVISOR", "SDRAM_MHZ", "SimBoardTransport", "SimTransport", "simulated_chip",
-    "simulated_memory", "start", "wait_or_kill",
+    "ACK_TIMEOUT", "DIVISOR", "SimBoardTransport", "SimTransport", "start", "wait_or_kill",
 ]
 
 
@@ -120,34 +118,8 @@ ACK_TIMEOUT = 5.0
 _PROBE_TIMEOUT = 600.0  # seconds for the first answer; an exit of the process is noticed at once
 
 
-SDRAM_MHZ = 100  # the clock of a simulated board, as its SDRAM sees it
-
-
-def simulated_chip(config: NetworkCoreConfig) -> SdramChip | None:
-    """The SDRAM of a simulated board: the smallest one that has the whole program memory.
-
-    None without a program memory. Raises ValueError if none is so large.
-    """
-    if not config.program_words:
-        return None
-    chips = [chip for chip in SDRAM_CHIPS.values() if chip.size >= config.program_bytes]
-    if not chips:
-        largest = max(chip.size for chip in SDRAM_CHIPS.values())
-        raise ValueError(
-            f"program memory of a simulated board must have at most {largest:,} bytes, not"
-            f" {config.program_bytes:,}"
-        )
-    return min(chips, key=lambda chip: (chip.width, chip.size))
-
-
-def simulated_memory(config: NetworkCoreConfig) -> ProgramTiming | None:
-    """The timing of `simulated_chip`, for predictions; None without a program memory."""
-    chip = simulated_chip(config)
-    return chip and ProgramTiming.of_sdram(chip, SDRAM_MHZ, config.beat_bytes)
-
-
 _MEMORY = PerKind(
-    product=lambda config: None, network=simulated_chip, language=lambda config: None,
+    product=lambda config: None, network=simulated_chip, language=simulated_chip,
 )
 
 
@@ -158,21 +130,6 @@ def _with_memory(config, divisor, chip):
     return SdramAccelerator(
         config, divisor=divisor, chip=chip, timing=chip.timing(SDRAM_MHZ)
     )
-
-
-def _macros(chip):
-    """The macros of the harness for a chip, or none."""
-    if chip is None:
-        return []
-    sizes = {name: getattr(chip, name) for name in (
-        "banks", "rows", "columns", "width", "refreshes",
-    )}
-    times = {name: round(1000 * getattr(chip, name)) for name in (
-        "period_2", "rcd", "rp", "ras", "rc", "rrd", "rfc", "wr", "ras_max", "power_up",
-        "retention",
-    )}
-    values = sizes | times | {"period": round(1e6 / SDRAM_MHZ)}
-    return [f"SDRAM_{name.upper()}={value}" for name, value in values.items()]
 
 
 def start(
@@ -214,7 +171,7 @@ def start(
     program = verilated.executable(
         "boards", f"{config.name}-board",
         *build.design(verilog, repr(config), str(divisor), repr(chip)),
-        _HARNESS, top="board", defines=[f"DIVISOR={divisor}", *_macros(chip)],
+        _HARNESS, top="board", defines=[f"DIVISOR={divisor}", *chip_macros(chip)],
         control=_CONTROL.of(config) or None,
         say=lambda: say(f"compiling the {config.name} board (once, maybe minutes)"),
     )

@@ -12,6 +12,7 @@ from weft.language_core.descriptors import (
     CoreError,
     OutPlace,
     ParameterPlace,
+    Transfer,
 )
 from weft.language_core.latencies import PORT_B
 
@@ -34,6 +35,11 @@ class PassControl(wiring.Component):
     ``limit``.
 
     A pass starts two cycles after the end of the one before: the descriptor comes meanwhile.
+
+    Parameters
+    ----------
+    transfers : bool
+        The core has a program memory.
 
     Attributes
     ----------
@@ -71,24 +77,31 @@ class PassControl(wiring.Component):
         Pulse.
     best : In, 16 bits
         The next token, at the end of the list.
+    moved : Out, 12 bits, only with ``transfers``
+        Words by which `OutPlace.KEYS` or `OutPlace.VALUES` moves the addresses at this position.
+    failed : In, 1 bit, only with ``transfers``
+        At the end of a pass: the core stops with `CoreError.MEMORY`.
     """
 
-    def __init__(self):
+    def __init__(self, *, transfers=False):
+        self.transfers = transfers
+        fields = PassFields(transfers=transfers)
         super().__init__({
+            **({"moved": Out(12), "failed": In(1)} if transfers else {}),
             "start": In(1), "list": In(12), "first_position": In(12), "limit": In(12),
             "stop_token": In(16), "run_abort": In(1),
             "busy": Out(1), "error": Out(CoreError), "position": Out(12), "token": Out(16),
             "cycles": Out(32),
             "prompt": In(stream.Signature(Prompt)), "tokens": Out(stream.Signature(16)),
-            "fetch": Out(1), "fetch_word": Out(12), "descriptor": In(PassFields()),
-            "job": Out(PassFields()), "further": Out(data.ArrayLayout(12, LEVELS)),
+            "fetch": Out(1), "fetch_word": Out(12), "descriptor": In(fields),
+            "job": Out(fields), "further": Out(data.ArrayLayout(12, LEVELS)),
             "parameter": Out(16), "out": Out(12),
             "pass_start": Out(1), "pass_done": In(1), "best": In(16),
         })
 
     def elaborate(self, platform):
         m = Module()
-        following = Signal(PassFields(), reset_less=True)
+        following = Signal(self.descriptor.shape(), reset_less=True)
         arrived = pipeline(m, self.fetch, PORT_B, "arrived")
         aborted, more_prompt, elapsed = Signal(), Signal(), Signal(32)
         with m.If(arrived):
@@ -142,6 +155,9 @@ class PassControl(wiring.Component):
                         m.next = "END"
                     with m.If(aborted):
                         self._stop(m, CoreError.ABORTED)
+                    if self.transfers:
+                        with m.If(self.failed):
+                            self._stop(m, CoreError.MEMORY)
             with m.State("END"):
                 m.d.sync += [elapsed.eq(elapsed), self.cycles.eq(elapsed)]
                 self._end(m, more_prompt, aborted)
@@ -168,7 +184,10 @@ class PassControl(wiring.Component):
             with m.Case(ParameterPlace.POSITION):
                 m.d.comb += moved.eq(position)
             with m.Case(ParameterPlace.ROW):
-                m.d.comb += moved.eq((token[3:] << 4) | (token[:3] << 1))
+                rows = token[3:] << 4
+                if self.transfers:
+                    rows = Mux(following.transfer == Transfer.LOAD, 0, rows)
+                m.d.comb += moved.eq(rows | (token[:3] << 1))
             with m.Case(ParameterPlace.TOKEN):
                 m.d.comb += moved.eq(token >> 2)
         keys = following.out_place == OutPlace.KEYS
@@ -177,6 +196,8 @@ class PassControl(wiring.Component):
         m.d.sync += [
             self.parameter.eq(following.parameter + moved), self.out.eq(following.out + word),
         ]
+        if self.transfers:
+            m.d.sync += self.moved.eq(word)
 
     def _end(self, m, more_prompt, aborted):
         """Emit the token, and go on with the next position."""

@@ -2,10 +2,12 @@
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.utils import ceil_log2
 
 from weft.hw.buffers.bank import Bank
 from weft.hw.delay import pipeline
+from weft.hw.dma.axi import Axi4
 from weft.hw.language_core.coin import Coin
 from weft.hw.language_core.control import PassControl
 from weft.hw.language_core.lanes import Lanes
@@ -14,12 +16,15 @@ from weft.hw.language_core.memory import MainMemory
 from weft.hw.language_core.products import ProductColumns
 from weft.hw.language_core.reductions import Reductions
 from weft.hw.language_core.scales import Scales
+from weft.hw.language_core.transfers import WordTransfers
 from weft.language_core.config import (
+    BEAT_BYTES,
     COLUMNS,
     DEPTH,
     GROUPS_OF_WORD,
     LANES,
     PAIR_BYTES,
+    WORD_BEATS,
     WORD_BYTES,
 )
 from weft.language_core.descriptors import (
@@ -27,10 +32,12 @@ from weft.language_core.descriptors import (
     CoreError,
     Kind,
     OutPlace,
+    ParameterPlace,
     Reduction,
     Source,
+    Transfer,
 )
-from weft.language_core.latencies import PARAMETER_ISSUE, PORT_B, READ
+from weft.language_core.latencies import PARAMETER_ISSUE, PORT_B, READ, RING_WORDS
 
 __all__ = ["LanguageCore"]
 
@@ -43,7 +50,8 @@ class LanguageCore(wiring.Component):
     A step of a product reads a word of the main memory: 16 weights, keys or values for each of
     eight columns. There is no operand buffer. Sums, or values of the activation memory, pass the
     lanes in groups of four. Passes follow each other without an overlap, so the cycles of a token
-    depend on its position alone: `weft.language_core.cycles`.
+    depend on its position alone: `weft.language_core.cycles`. With a program memory they also
+    depend on that memory.
 
     Parameters
     ----------
@@ -70,11 +78,14 @@ class LanguageCore(wiring.Component):
         The stream of the prompt.
     token_valid, token_ready, token : Out, In, Out
         The stream of the emitted tokens, 16 bits each.
+    memory : Out, `weft.hw.dma.axi.Axi4`; only with a program memory
+        To this memory.
     """
 
     def __init__(self, config):
         self.config = config
         super().__init__({
+            **({"memory": Out(Axi4(data_bytes=BEAT_BYTES))} if config.program_words else {}),
             "write": In(1), "table": In(1), "group": In(16),
             "write_data": In(8 * PAIR_BYTES), "read_data": Out(8 * PAIR_BYTES),
             "start": In(1), "list": In(12), "first_position": In(12), "limit": In(12),
@@ -88,7 +99,7 @@ class LanguageCore(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         config, target = self.config, self.config.target
-        m.submodules.control = control = PassControl()
+        m.submodules.control = control = PassControl(transfers=config.program_words > 0)
         m.submodules.memory = memory = MainMemory(
             width=8 * WORD_BYTES, words=config.words, target=target
         )
@@ -113,17 +124,23 @@ class LanguageCore(wiring.Component):
             self.token_valid.eq(control.tokens.valid), control.tokens.ready.eq(self.token_ready),
             self.token.eq(control.tokens.payload),
         ]
-        groups = self._groups(m, control, memory, activations, lanes)
+        transfers = None
+        if config.program_words:
+            m.submodules.transfers = transfers = WordTransfers(target=target)
+        groups = self._groups(m, control, memory, activations, lanes, transfers)
         parameters, issue = self._parameters(m, memory)
         m.d.comb += self.read_data.eq(parameters)
         self._around_lanes(m, control, groups, lanes, reductions, scales, side, parameters)
         self._scalars(m, control, reductions, scales, coin)
         done = scales.done | coin.done
+        if transfers is not None:
+            self._transfers(m, control, memory, transfers)
+            done |= transfers.done
         write = self._results(m, control, groups, lanes, reductions, done, activations, side)
-        self._port_b(m, control, memory, lanes, scales, groups, write, issue)
+        self._port_b(m, control, memory, lanes, scales, groups, write, issue, transfers)
         return m
 
-    def _groups(self, m, control, memory, activations, lanes):
+    def _groups(self, m, control, memory, activations, lanes, transfers):
         """The steps, the array, and what comes with each group at stage 0."""
         job = control.job
         m.d.comb += control.descriptor.eq(memory.b_data)
@@ -136,11 +153,15 @@ class LanguageCore(wiring.Component):
         step = Signal()
         every_other = Mux(product, control.further[0] == 0, job.out_place >= OutPlace.KEYS)
         m.d.sync += waits.eq(step & every_other)
+        goes_on, word = steps.busy & ~waits, steps.main
+        if transfers is not None:
+            there, word = self._stream(m, job, steps, step, transfers)
+            goes_on &= there
         m.d.comb += [
-            step.eq(steps.busy & ~waits), steps.advance.eq(step), steps.start.eq(start),
+            step.eq(goes_on), steps.advance.eq(step), steps.start.eq(start),
             steps.further.eq(control.further),
             steps.main_start.eq(job.main), steps.operand_start.eq(job.operand),
-            memory.a_addr.eq(steps.main),
+            memory.a_addr.eq(word),
             activations.read_addr.eq(pipeline(m, steps.operand[2:], 1, "vector")),
         ]
         for n in range(LEVELS):
@@ -156,6 +177,17 @@ class LanguageCore(wiring.Component):
             value = values[16 * n : 16 * (n + 1)].as_signed()
             m.d.comb += lanes.values[n].eq(Mux(columns.group_valid, columns.group[n], value))
         return self._group_loops(m, control, start, columns.group_valid | value_valid)
+
+    @staticmethod
+    def _stream(m, job, steps, step, transfers):
+        """Whether the word of a step is there; and the address of port A."""
+        streams = job.transfer == Transfer.STREAM
+        stores = job.transfer == Transfer.STORE
+        ring = ceil_log2(RING_WORDS)
+        m.d.comb += transfers.step.eq(step & streams)
+        within = Mux(streams, job.main[ring:], steps.main[ring:])
+        word = Mux(stores, transfers.read_word, Cat(steps.main[:ring], within))
+        return transfers.ready | ~streams, word
 
     def _columns(self, m, memory, activations, steps, step, job):
         """The array, READ cycles after a step."""
@@ -257,10 +289,13 @@ class LanguageCore(wiring.Component):
         """Scalar passes: scales, and the coin of a random choice."""
         job = control.job
         scalar, tossed = job.kind == Kind.SCALAR, job.source == Source.COIN
+        computes = control.pass_start & scalar & ~tossed
+        if self.config.program_words:
+            computes &= job.transfer == Transfer.NONE
         m.d.comb += [
             reductions.total_head.eq(scales.total_head), scales.total.eq(reductions.total),
             scales.squares.eq(reductions.squares),
-            scales.start.eq(control.pass_start & scalar & ~tossed),
+            scales.start.eq(computes),
             scales.heads.eq(job.heads), scales.source.eq(job.source),
             scales.addend.eq(job.addend),
             scales.place.eq(control.parameter), scales.lane.eq(control.token[:2]),
@@ -269,6 +304,29 @@ class LanguageCore(wiring.Component):
             coin.start.eq(control.pass_start & scalar & tossed),
             coin.total.eq(reductions.latest_total), reductions.mark.eq(coin.mark),
         ]
+
+    def _transfers(self, m, control, memory, transfers):
+        """Words that move between the memories."""
+        job, axi = control.job, flipped(self.memory)
+        connect(m, transfers.axi, axi)
+        m.d.comb += [
+            transfers.start.eq(
+                control.pass_start & (job.transfer != Transfer.NONE) & (job.kind != Kind.VECTOR)
+            ),
+            transfers.transfer.eq(job.transfer),
+            transfers.main.eq(job.main + control.moved),
+            transfers.program.eq(job.program + control.moved),
+            transfers.row.eq(
+                Mux(job.parameter_place == ParameterPlace.ROW, control.token[3:], 0)
+            ),
+            transfers.row_words.eq(job.count_0),
+            transfers.read_data.eq(memory.a_data), control.failed.eq(transfers.failed),
+        ]
+        for n in range(2):
+            m.d.comb += [
+                transfers.further[n].eq(control.further[n]),
+                transfers.steps[n].eq(job[f"main_{n}"]),
+            ]
 
     def _results(self, m, control, groups, lanes, reductions, done, activations, side):
         """Store results, and end the pass; the write of keys and values to the main memory.
@@ -318,10 +376,10 @@ class LanguageCore(wiring.Component):
             "enable": pipeline(m, Mux(valid, enable, 0), 1, "cache_enable"),
         }
 
-    def _port_b(self, m, control, memory, lanes, scales, groups, write, issue):
+    def _port_b(self, m, control, memory, lanes, scales, groups, write, issue, transfers):
         """One user of port B at a time: a pass reads in other cycles than those in which it writes.
 
-        The host writes only while no pass runs.
+        The host writes only while no pass runs. Beats of the program memory wait for all others.
         """
         lowest = ((1 << PAIR_BYTES) - 1) << (self.group[:4] * PAIR_BYTES)
         m.d.comb += [
@@ -335,6 +393,9 @@ class LanguageCore(wiring.Component):
                 write["enable"] | Mux(self.write & ~self.table & ~control.busy, lowest, 0)
             ),
         ]
+        host = self.write_data.replicate(GROUPS_OF_WORD)
+        if transfers is not None:
+            host = self._beats(m, control, memory, scales, groups, write, transfers)
         with m.If(write["valid"]):
             m.d.comb += memory.b_addr.eq(write["word"])
         with m.Elif(scales.busy):
@@ -342,7 +403,21 @@ class LanguageCore(wiring.Component):
         with m.Elif(control.fetch):
             m.d.comb += memory.b_addr.eq(control.fetch_word)
         with m.Elif(~control.busy):
-            m.d.comb += [
-                issue.eq(self.group),
-                memory.b_write_data.eq(self.write_data.replicate(GROUPS_OF_WORD)),
-            ]
+            m.d.comb += [issue.eq(self.group), memory.b_write_data.eq(host)]
+        if transfers is not None:
+            with m.Elif(transfers.beat_valid & transfers.beat_ready):
+                m.d.comb += [
+                    memory.b_addr.eq(transfers.word), memory.b_write_data.eq(host),
+                    memory.b_write_en.eq(
+                        ((1 << BEAT_BYTES) - 1) << (transfers.place * BEAT_BYTES)
+                    ),
+                ]
+
+    def _beats(self, m, control, memory, scales, groups, write, transfers):
+        """When a beat may be written; and the data of host and beats, for all bytes of a word."""
+        parameters = pipeline(m, groups["valid"], PARAMETER_ISSUE, "reads_parameters")
+        m.d.comb += transfers.beat_ready.eq(
+            control.busy & ~(write["valid"] | scales.busy | control.fetch | parameters)
+        )
+        twice = Cat(self.write_data, self.write_data)
+        return Mux(control.busy, transfers.beat, twice).replicate(WORD_BEATS)

@@ -341,6 +341,8 @@ class LanguageAnswers(FrameAnswers):
         values = [*(Const(word, 32) for word in describe(self.config)), *(
             self.state[n] for n in range(len(STATE))
         )]
+        if self.config.program_words:
+            values.append(Const(self.config.program_words, 32))
         value = Signal(32)
         m.d.sync += value.eq(Mux(address < len(values), Array(values)[address], 0))
         return value

@@ -53,6 +53,8 @@ def _language_core(m, config, fast, memory):
     m.submodules.core = core = LanguageCore(config)
     m.submodules.host_port = host_port = LanguageHostPort(config, core)
     connect(m, link.frames, host_port.frames)
+    if config.program_words:
+        connect(m, core.memory, memory)
     return link, core.busy
 
 
@@ -63,7 +65,7 @@ def linked_core(m, config, *, fast=False, memory=None):
     """Add the core of a Design and its link to ``m``; the link, and whether the core is busy.
 
     ``fast`` is as of `weft.hw.serial.link.Link`. ``memory`` is the side of the memory of an `Axi4`,
-    for a network core with a program memory.
+    for a core with a program memory.
     """
     return _CORES.of(config)(m, config, fast, memory)
 
@@ -79,12 +81,14 @@ def memory_side(accelerator):
     return None if port is None else flipped(port)
 
 
+def _program_memory(config):
+    if not config.program_words:
+        return {}
+    return {"memory": Out(Axi4(data_bytes=config.beat_bytes))}
+
+
 _MEMORIES = PerKind(
-    product=lambda config: {},
-    network=lambda config: {
-        "memory": Out(Axi4(data_bytes=config.beat_bytes))
-    } if config.program_words else {},
-    language=lambda config: {},
+    product=lambda config: {}, network=_program_memory, language=_program_memory,
 )
 
 
@@ -103,7 +107,7 @@ class SerialAccelerator(wiring.Component):
         Serial input; 1 bit, asynchronous to the clock, high when idle.
     tx : Out
         Serial output; 1 bit, high when idle.
-    memory : Out, `weft.hw.dma.axi.Axi4`; only of a network core with a program memory
+    memory : Out, `weft.hw.dma.axi.Axi4`; only of a core with a program memory
         To this memory.
     busy : Signal
         The core computes; 1 bit. It is no port, because only boards with LEDs use it.

@@ -1,4 +1,4 @@
-"""A network core behind a serial port, with the controller of its SDRAM."""
+"""A core behind a serial port, with the controller of its SDRAM."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
@@ -15,7 +15,7 @@ class SdramAccelerator(wiring.Component):
 
     Parameters
     ----------
-    config : NetworkCoreConfig
+    config : NetworkCoreConfig or LanguageCoreConfig
         With a program memory, as large as the chip or smaller.
     divisor : int
         As of `SerialAccelerator`.

@@ -250,6 +250,7 @@ def test_lists_the_designs_of_a_board(run):
         ["1x16x32_fip_ecp5-networks", "--for", "batch1"],
         ["8x8x8_fip_ecp5-networks", "--for", "networks-onnx"],
         ["language_1x8x16_3072", "--for", "language"],
+        ["language_1x8x16_3072_program262144", "--for", "language-sdram"],
     ]
 
 
@@ -409,7 +410,7 @@ def test_tools_that_fail_are_not_a_design_that_misses(run, monkeypatch):
     )
 
 
-OF_85F = "networks or networks-sdram or batch1 or networks-onnx or language"
+OF_85F = "networks or networks-sdram or batch1 or networks-onnx or language or language-sdram"
 
 
 @pytest.mark.parametrize(("arguments", "text"), [

@@ -24,14 +24,8 @@ from weft.models.network_core.runners import GoldenRunner
 from weft.models.target import NetworkTarget
 from weft.network_core.descriptors import split
 from weft.sdram import SDRAM_CHIPS
-from weft.sim.transport import (
-    ACK_TIMEOUT,
-    SimBoardTransport,
-    simulated_chip,
-    simulated_memory,
-    start,
-    wait_or_kill,
-)
+from weft.sim.sdram import simulated_chip, simulated_memory
+from weft.sim.transport import ACK_TIMEOUT, SimBoardTransport, start, wait_or_kill
 
 pytestmark = pytest.mark.slow
 

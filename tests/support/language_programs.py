@@ -14,10 +14,12 @@ from weft.models.language.quantization import observe, quantize
 from weft.models.language_core.program import compile_model
 
 __all__ = [
-    "CORE", "SHAPE", "cache_of", "golden_text", "program_of", "quantized", "small_program",
+    "CORE", "SDRAM_CORE", "SHAPE", "cache_of", "golden_text", "program_of", "quantized",
+    "small_program",
 ]
 
 CORE = LanguageCoreConfig(words=768, groups=512, side_groups=64)  # two banks of words
+SDRAM_CORE = replace(CORE, side_groups=128, program_words=1 << 18)
 SHAPE = Shape(dim=32, layers=2, heads=4, kv_heads=2, hidden=40, vocab=48, positions=48)
 
 
@@ -44,7 +46,7 @@ def program_of(weights, positions=None, config=CORE):
 def cache_of(program, shape, read):
     """Keys and values of all layers, int8 [2, layers, positions, channels].
 
-    ``read(first, count)`` returns words of the main memory.
+    ``read(first, count)`` returns words of the main memory, or of the program memory.
     """
     positions, channels = program.positions, shape.kv_dim
     found = []

@@ -197,7 +197,7 @@ def _with_memory(args, target):
 
 
 def _simulated(target):
-    from weft.sim.transport import simulated_memory
+    from weft.sim.sdram import simulated_memory
 
     return dataclasses.replace(target, memory=simulated_memory(target.config))
 

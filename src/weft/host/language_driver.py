@@ -3,6 +3,7 @@
 import contextlib
 import struct
 import threading
+import time
 import zlib
 from collections.abc import Callable, Sequence
 
@@ -13,9 +14,17 @@ from weft.frames import MAX_CHECK, MAX_DATA, PROGRAM_BIT, FrameType
 from weft.host.board import BoardTransport
 from weft.host.opening import open_transport
 from weft.host.recovery import AcceleratorError
-from weft.language_core.config import PAIR_BYTES, TEXT_TOKENS, LanguageCoreConfig
+from weft.host.transport import TransportError
+from weft.language_core.config import (
+    GROUPS_OF_WORD,
+    PAIR_BYTES,
+    TEXT_TOKENS,
+    WORD_BYTES,
+    LanguageCoreConfig,
+)
+from weft.language_core.descriptors import CoreError, Kind, Pass, Transfer
 from weft.language_core.host_memory import UNIT_BYTES, WRITE_BYTES, Memory, address
-from weft.language_core.register_map import REGISTERS, STATE, TextState, decode
+from weft.language_core.register_map import PROGRAM_WORDS, REGISTERS, STATE, TextState, decode
 
 __all__ = ["NO_TOKEN", "LanguageDriver"]
 
@@ -48,7 +57,7 @@ class LanguageDriver:
     config : LanguageCoreConfig
         Of the core.
     sent, found : int
-        Bytes that `write_main` has sent, and that it has found in the memory.
+        Bytes that `write_main` and `write_program` have sent, and that they have found.
 
     Raises
     ------
@@ -130,6 +139,81 @@ class LanguageDriver:
                             " weft selftest tests the memory"
                         )
                 watch(len(piece))
+
+    def write_program(
+        self, first: int, data: bytes, free: tuple[int, int],
+        watch: Callable[[int], None] = lambda size: None,
+    ) -> None:
+        """Write words of the program memory from word ``first`` on, unless it has them.
+
+        A list of one pass moves them through the main memory, as much at once as is ``free``: the
+        first word and the number of words that may be overwritten. Word 0 of the main memory stays.
+        What a piece has is compared first, and compared again if something was sent. After each
+        piece ``watch`` is called with its bytes.
+
+        Raises
+        ------
+        ValueError
+            If the words are not in the program memory.
+        AcceleratorError
+            If the memory fails, or does not keep what is written.
+        TransportError
+            If the connection failed.
+        """
+        last = first + len(data) // WORD_BYTES - 1
+        if not 0 <= first <= last < self.config.program_words or len(data) % WORD_BYTES:
+            raise ValueError(
+                "words of the program memory must be whole, and in"
+                f" 0..{self.config.program_words - 1}, not {first}..{last} with {len(data)} bytes"
+            )
+        place, words = free
+        head = self.read_main(0, WORD_BYTES)
+        for start in range(0, len(data), words * WORD_BYTES):
+            piece = data[start : start + words * WORD_BYTES]
+            moved = {"main": place, "program": first + start // WORD_BYTES}
+            self._move(Transfer.LOAD, len(piece), **moved)
+            before = self.sent
+            self.write_main(place * GROUPS_OF_WORD, piece)
+            if self.sent > before:
+                self._move(Transfer.STORE, len(piece), **moved)
+                self._move(Transfer.LOAD, len(piece), **moved)
+                self._compare(place * GROUPS_OF_WORD, piece, moved["program"])
+            watch(len(piece))
+        with self._transaction():
+            self._write(Memory.MAIN, 0, head)
+
+    def _move(self, transfer, size, **words):
+        """Execute a list of one transfer, and wait for its end."""
+        each = Pass(
+            kind=Kind.SCALAR, transfer=transfer, count_0=size // WORD_BYTES, main_0=1, last=1,
+            **words,
+        )
+        with self._transaction():
+            self._write(Memory.MAIN, 0, each.pack())
+        self.start([0], first_position=0, limit=1)
+        deadline = time.monotonic() + self._timeout
+        while (state := self.state()).running:
+            if time.monotonic() > deadline:
+                raise TransportError(
+                    f"the program memory did not answer within {self._timeout:g} s"
+                )
+        if state.error != CoreError.NONE:
+            raise AcceleratorError(
+                f"the program memory failed at word {words['program']:,}: it answers with an error,"
+                " or not in time"
+            )
+
+    def _compare(self, group, data, program):
+        """Raise AcceleratorError if a piece that was moved is not in the main memory."""
+        with self._transaction():
+            for start in range(0, len(data), MAX_CHECK):
+                piece = data[start : start + MAX_CHECK]
+                if not self._has(group + start // PAIR_BYTES, piece):
+                    word = program + start // WORD_BYTES
+                    raise AcceleratorError(
+                        "the program memory does not keep what is written: words"
+                        f" {word:,}..{word + len(piece) // WORD_BYTES - 1:,} are wrong"
+                    )
 
     def read_main(self, first: int, count: int) -> bytes:
         """Return ``count`` bytes of the main memory, from group ``first`` on.
@@ -255,7 +339,8 @@ class LanguageDriver:
             )
         count = len(REGISTERS) - len(STATE)
         try:
-            found = decode(self._transport.read(0, count, self._timeout))
+            [program_words] = self._transport.read(PROGRAM_WORDS, 1, self._timeout)
+            found = decode(self._transport.read(0, count, self._timeout), program_words)
         except ValueError as error:
             raise AcceleratorError(
                 f"the core's registers do not describe a language core: {error}"

@@ -10,8 +10,8 @@ from weft.design import LANGUAGE
 from weft.targets import TARGETS
 
 __all__ = [
-    "COLUMNS", "DEPTH", "GROUPS_OF_WORD", "HEADS", "LANES", "PAIR_BYTES", "TEXT_TOKENS",
-    "WORD_BYTES", "LanguageCoreConfig",
+    "BEAT_BYTES", "COLUMNS", "DEPTH", "GROUPS_OF_WORD", "HEADS", "LANES", "PAIR_BYTES",
+    "PROGRAM_BITS", "TEXT_TOKENS", "WORD_BEATS", "WORD_BYTES", "LanguageCoreConfig",
 ]
 
 COLUMNS = 8  # sums that the array computes at the same time
@@ -21,6 +21,9 @@ HEADS = 16  # heads of attention, at most
 WORD_BYTES = COLUMNS * DEPTH  # of the main memory: what a step of the array reads
 PAIR_BYTES = 2 * LANES  # of a parameter group: an int16 for each lane
 GROUPS_OF_WORD = WORD_BYTES // PAIR_BYTES
+BEAT_BYTES = 16  # of the program memory
+WORD_BEATS = WORD_BYTES // BEAT_BYTES  # a word is one burst
+PROGRAM_BITS = 20  # of the number of a word in the program memory
 TEXT_TOKENS = 1024  # of the memory for the text, on a board: a block RAM
 _LIMITS = {"words": (16, 4096), "groups": (16, 4096), "side_groups": (4, 1024)}
 
@@ -38,6 +41,10 @@ class LanguageCoreConfig:
         Groups of the activation memory, four int16 each. A multiple of 16 in 16..4096.
     side_groups : int
         Groups of the side memory, which has the residual and the second factors; 4..1024.
+    program_words : int
+        Words of the program memory behind AXI4, which then has the weights, and the keys and values
+        of all layers: a multiple of 16 in 16..1048576. With 0 there is none, and all of a model is
+        in the main memory.
     target : str
         FPGA family, as in `weft.config.Config`.
 
@@ -52,6 +59,7 @@ class LanguageCoreConfig:
     words: int = 3072
     groups: int = 2048
     side_groups: int = 512
+    program_words: int = 0
     target: str = "generic"
 
     def __post_init__(self):
@@ -61,8 +69,12 @@ class LanguageCoreConfig:
         ]
         problems += [
             f"{name} must be a multiple of 16, not {getattr(self, name)}"
-            for name in ("words", "groups") if getattr(self, name) % 16
+            for name in ("words", "groups", "program_words") if getattr(self, name) % 16
         ]
+        if self.program_words and not 16 <= self.program_words <= 1 << PROGRAM_BITS:
+            problems.append(
+                f"program_words must be 0 or in 16..{1 << PROGRAM_BITS}, not {self.program_words}"
+            )
         if self.target not in TARGETS:
             problems.append(f"target must be one of {', '.join(TARGETS)}, not {self.target}")
         if problems:
@@ -79,15 +91,29 @@ class LanguageCoreConfig:
         return self.words * GROUPS_OF_WORD
 
     @property
+    def beat_bytes(self) -> int:
+        """Bytes of a beat of the program memory."""
+        return BEAT_BYTES
+
+    @property
+    def program_bytes(self) -> int:
+        """Bytes of the program memory."""
+        return self.program_words * WORD_BYTES
+
+    @property
     def name(self) -> str:
         """Short name, usable as the name of a folder or a file."""
-        return f"language_1x{COLUMNS}x{DEPTH}_{self.words}"
+        memory = f"_program{self.program_words}" if self.program_words else ""
+        return f"language_1x{COLUMNS}x{DEPTH}_{self.words}{memory}"
 
     @property
     def hash(self) -> int:
         """32-bit hash of all fields, which the core has in a register on a board."""
-        fields = json.dumps(dataclasses.asdict(self) | {"kind": self.kind}, sort_keys=True)
-        return int.from_bytes(hashlib.sha256(fields.encode()).digest()[:4], "little")
+        fields = dataclasses.asdict(self) | {"kind": self.kind}
+        if not self.program_words:  # a core without a program memory has no such register either
+            del fields["program_words"]
+        text = json.dumps(fields, sort_keys=True)
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little")
 
     @property
     def peak(self) -> int:

@@ -1,9 +1,20 @@
-"""The cycles of a token on a language core, exactly: they depend on its position alone."""
+"""The cycles of a token on a language core: exactly, but for those of a program memory."""
 
 from collections.abc import Sequence
 
-from weft.language_core.descriptors import LEVELS, Blocks, Kind, OutPlace, Pass, Reduction, Source
+from weft.language_core.config import WORD_BEATS, WORD_BYTES
+from weft.language_core.descriptors import (
+    LEVELS,
+    Blocks,
+    Kind,
+    OutPlace,
+    Pass,
+    Reduction,
+    Source,
+    Transfer,
+)
 from weft.language_core.latencies import (
+    ARRIVED,
     COIN_BITS,
     CONTROL,
     EVERY_OTHER,
@@ -15,9 +26,14 @@ from weft.language_core.latencies import (
     REDUCED,
     SCALAR_OUT,
     SKIPPED,
+    STORE_WORD,
+    TRANSFER_START,
 )
+from weft.network_core.cycles.memory import PERIOD, ProgramTiming
 
-__all__ = ["pass_cycles", "steps", "token_cycles"]
+__all__ = ["as_predicted", "pass_cycles", "steps", "token_bytes", "token_cycles"]
+
+_TOLERANCE = 100  # a program memory may differ by a part of so many: its refreshes and its rows
 
 
 def steps(each: Pass, position: int) -> int:
@@ -32,7 +48,7 @@ def steps(each: Pass, position: int) -> int:
     return total
 
 
-def pass_cycles(each: Pass, position: int) -> int:
+def pass_cycles(each: Pass, position: int, memory: ProgramTiming | None = None) -> int:
     """Cycles of a pass, from its first step to the first step of the pass that follows.
 
     With n steps, one every p cycles::
@@ -43,29 +59,67 @@ def pass_cycles(each: Pass, position: int) -> int:
     Values have ``GROUP_OF_VALUE + LANES_OUT``. REDUCED follows if the pass reduces its results, or
     stores keys or values. A scalar pass has a step for each head, and the latency SCALAR_OUT; a
     coin takes COIN_BITS.
+
+    A transfer of n words starts its first burst TRANSFER_START cycles after its pass, and its last
+    beat comes `ProgramTiming.latency` cycles and 8 n - 1 periods of a beat later. Then the step of
+    a product takes the last word, and a load ends. A store takes STORE_WORD cycles beside the beats
+    of each word, and at its end: an SDRAM answers before it has stored. Raises ValueError for a
+    transfer without the timing of its ``memory``.
     """
+    if each.kind != Kind.VECTOR and each.transfer != Transfer.NONE:
+        return _transfer_cycles(each, position, memory)
     if each.kind == Kind.SCALAR:
         coin = each.source == Source.COIN
         return (COIN_BITS if coin else each.heads + SCALAR_OUT) + CONTROL
-    cached = each.out_place >= OutPlace.KEYS
-    count, latency, period = steps(each, position), LANES_OUT, 1
+    period = 1
     if each.kind == Kind.PRODUCT:
-        latency += GROUP_OF_PRODUCT + 1
         inner = position // 16 + 1 if each.blocks_0 == Blocks.SIXTEENTHS else each.count_0
         period = EVERY_OTHER if inner == 1 else 1
-    else:
-        latency += GROUP_OF_VALUE
-        period = EVERY_OTHER if cached else 1
+    elif each.out_place >= OutPlace.KEYS:
+        period = EVERY_OTHER
+    return (steps(each, position) - 1) * period + _last_step(each)
+
+
+def _last_step(each):
+    """Cycles from the last step of a pass to the first step of the pass that follows."""
+    cached, latency = each.out_place >= OutPlace.KEYS, LANES_OUT
+    latency += GROUP_OF_PRODUCT + 1 if each.kind == Kind.PRODUCT else GROUP_OF_VALUE
     latency += REDUCED if each.reduction != Reduction.NONE or cached else 0
-    return (count - 1) * period + 1 + latency + CONTROL
+    return 1 + latency + CONTROL
 
 
-def token_cycles(passes: Sequence[Pass], position: int, *, emits: bool = True) -> int:
+def _transfer_cycles(each, position, memory):
+    if memory is None:
+        raise ValueError("the cycles of a transfer must have the timing of its memory")
+    beats = WORD_BEATS * steps(each, position)
+    if each.transfer == Transfer.STORE:
+        moved = beats * memory.period // PERIOD + STORE_WORD * (beats // WORD_BEATS + 1)
+        return TRANSFER_START + moved + 1 + CONTROL
+    last = TRANSFER_START + memory.latency + (beats - 1) * memory.period // PERIOD + 2 + ARRIVED
+    return last + (_last_step(each) if each.kind == Kind.PRODUCT else 1 + CONTROL)
+
+
+def token_cycles(
+    passes: Sequence[Pass], position: int, *, emits: bool = True,
+    memory: ProgramTiming | None = None,
+) -> int:
     """Cycles of the token at a position, from the read of the list to the end of its last pass.
 
     Without the waits for the prompt and for the host. ``emits`` is false for a token of the prompt
-    that another one follows: its list ends before the first emitting pass.
+    that another one follows: its list ends before the first emitting pass. With a program memory
+    of the timing ``memory`` the cycles are exact but for its refreshes and its rows.
     """
     taken = [each for each in passes if emits or not each.emitting]
-    total = LIST_START + sum(pass_cycles(each, position) for each in taken)
+    total = LIST_START + sum(pass_cycles(each, position, memory) for each in taken)
     return total + (LIST_END if len(taken) == len(passes) else SKIPPED)
+
+
+def token_bytes(passes: Sequence[Pass], position: int) -> int:
+    """Bytes that a token moves between the program memory and the core."""
+    moves = (each for each in passes if each.kind != Kind.VECTOR and each.transfer)
+    return WORD_BYTES * sum(steps(each, position) for each in moves)
+
+
+def as_predicted(cycles: int, predicted: int, memory: ProgramTiming | None) -> bool:
+    """Whether cycles are those of `token_cycles`; with a program memory, to within 1 %."""
+    return _TOLERANCE * abs(cycles - predicted) <= (0 if memory is None else predicted)

@@ -2,18 +2,20 @@
 
 A descriptor is the first 64 bytes of a word of the main memory. Its fields follow each other from
 bit 0 on, in the order of the attributes of `Pass`; the other bits are 0. Addresses of the main
-memory are words. Addresses of the activation memory and of parameters are groups of four int16,
-8 bytes: a word has 16 of them.
+memory and of the program memory are words. Addresses of the activation memory and of parameters are
+groups of four int16, 8 bytes: a word has 16 of them.
 """
 
 import dataclasses
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+from weft.language_core.config import PROGRAM_BITS
+
 __all__ = [
     "DESCRIPTOR_BITS", "DESCRIPTOR_BYTES", "LEVELS", "Blocks", "CoreError", "Factor", "Kind",
     "Operand", "OutPlace", "ParameterPlace", "Pass", "Reduction", "Source", "TOTAL_BITS",
-    "field_shapes",
+    "Transfer", "field_shapes",
 ]
 
 DESCRIPTOR_BYTES = 64
@@ -27,7 +29,7 @@ class Kind(IntEnum):
 
     PRODUCT = 1  # sums of the array
     VECTOR = 2  # values of the activation memory, or an embedding row
-    SCALAR = 3  # the scales of heads or of a whole vector
+    SCALAR = 3  # the scales of heads or of a whole vector; a coin; or words that only move
 
 
 class Blocks(IntEnum):
@@ -43,7 +45,8 @@ class ParameterPlace(IntEnum):
 
     FIXED = 0  # nothing
     POSITION = 1  # the position
-    ROW = 2  # token // 8 * 16 + token % 8 * 2: the row of an embedding among eight in a word
+    ROW = 2  # token // 8 * 16 + token % 8 * 2: the row of an embedding among eight in a word; of
+    # words that were loaded, `Transfer.LOAD`, token % 8 * 2
     TOKEN = 3  # token // 4: its scale
 
 
@@ -96,16 +99,30 @@ class Source(IntEnum):
     COIN = 3  # no scale but the mark of `Reduction.PICK`: a random part of the latest total
 
 
+class Transfer(IntEnum):
+    """What a pass moves between the program memory and the main memory."""
+
+    NONE = 0
+    STREAM = 1  # each step of a product takes the next word, by a ring of words at ``main``
+    LOAD = 2  # of a scalar pass: words go to the main memory; of other passes: see `ParameterPlace`
+    STORE = 3  # of a scalar pass: words of the main memory go to the program memory
+
+
 class CoreError(IntEnum):
     """Why a core stopped."""
 
     NONE = 0
     KIND = 1  # a descriptor has an unknown kind
     ABORTED = 2
+    MEMORY = 3  # the program memory answered with an error, or not in time
 
 
 def _bits(bits, *, default=0, signed=False):
     return field(default=default, metadata={"bits": bits, "signed": signed})
+
+
+def _of_transfers(bits):
+    return field(default=0, metadata={"bits": bits, "signed": False, "transfers": True})
 
 
 _COUNT, _WORD, _GROUP, _PARAMETER = 12, 12, 12, 16
@@ -164,6 +181,15 @@ class Pass:
     addend : int
         Of `Source.ROOT`. Of `Reduction.TOTAL` and `Reduction.PICK`, in its lowest 15 bits:
         results below it count as 0.
+    transfer : Transfer
+        Only of a core with a program memory, as ``program``. A `Transfer.LOAD` or a
+        `Transfer.STORE` moves a word in each iteration of the loops 0 and 1. Its address in the
+        main memory is ``main``, and ``main_0`` and ``main_1`` move both addresses. With
+        `OutPlace.KEYS`, both start ``position // 8`` words later, with `OutPlace.VALUES`
+        ``position // 16``. The words of a `Transfer.STREAM` follow each other.
+    program : int
+        First word of the program memory. With `ParameterPlace.ROW`, a transfer starts
+        ``token // 8 * count_0`` words later.
     """
 
     kind: int = _bits(2)
@@ -209,6 +235,8 @@ class Pass:
     unmasked: int = _bits(1)
     source: int = _bits(2)
     addend: int = _bits(32)
+    transfer: int = _of_transfers(2)
+    program: int = _of_transfers(PROGRAM_BITS)
 
     def __post_init__(self):
         for each in dataclasses.fields(self):
@@ -230,13 +258,17 @@ class Pass:
         return number.to_bytes(DESCRIPTOR_BYTES, "little")
 
 
-def field_shapes() -> dict[str, tuple[int, bool]]:
-    """Bits of each field of a `Pass`, and whether it is signed, in the order of their places."""
+def field_shapes(*, transfers: bool = False) -> dict[str, tuple[int, bool]]:
+    """Bits of each field of a `Pass`, and whether it is signed, in the order of their places.
+
+    ``transfers`` includes those that only a core with a program memory has.
+    """
     return {
         each.name: (each.metadata["bits"], each.metadata["signed"])
         for each in dataclasses.fields(Pass)
+        if transfers or not each.metadata.get("transfers")
     }
 
 
 assert 4096 * 4 * 32767 < 1 << TOTAL_BITS
-assert sum(bits for bits, _ in field_shapes().values()) <= DESCRIPTOR_BITS
+assert sum(bits for bits, _ in field_shapes(transfers=True).values()) <= DESCRIPTOR_BITS

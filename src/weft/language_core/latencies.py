@@ -3,9 +3,10 @@
 from weft.latencies import DSP_MULTIPLIER, MEMORY_READ
 
 __all__ = [
-    "COIN_BITS", "CONTROL", "EVERY_OTHER", "GROUP_OF_PRODUCT", "GROUP_OF_VALUE", "LANES_OUT",
-    "LIST_END", "LIST_START", "PARAMETER_ISSUE", "PORT_B", "READ", "REDUCED", "SCALAR_OUT",
-    "SELECTED", "SKIPPED", "TABLE_OUT", "TREE",
+    "ARRIVED", "COIN_BITS", "CONTROL", "EVERY_OTHER", "GROUP_OF_PRODUCT", "GROUP_OF_VALUE",
+    "LANES_OUT", "LIST_END", "LIST_START", "PARAMETER_ISSUE", "PORT_B", "READ", "REDUCED",
+    "RING_WORDS", "SCALAR_OUT", "SELECTED", "SKIPPED", "STORE_WORD", "TABLE_OUT", "TRANSFER_START",
+    "TRANSFER_TIMEOUT", "TREE",
 ]
 
 READ = 1 + MEMORY_READ  # from a step to its word and its vector: a register for the address
@@ -29,6 +30,13 @@ LANES_OUT = TABLE_OUT + DSP_MULTIPLIER + 7  # sum, rounding, two shifts, clamp, 
 REDUCED = DSP_MULTIPLIER + 3  # from results to their squares and the sum of all; others are faster
 COIN_BITS = 32  # a bit of a random number, and a step of its multiplication, in each cycle
 EVERY_OTHER = 2  # steps of tiles of one word, and of keys and values, are so many cycles apart
+
+# Of the program memory.
+RING_WORDS = 8  # that are read ahead: the bursts of 2 or 3 hide the latency of an SDRAM
+TRANSFER_START = DSP_MULTIPLIER + 3  # from the first step of a pass to the first burst
+STORE_WORD = 2  # cycles of a word that is stored, beside its beats
+ARRIVED = 2  # from the last beat of a word at port B until a step of port A may read it
+TRANSFER_TIMEOUT = 1 << 16  # cycles in which an open burst must move
 
 # From the first step of a scalar pass to its scale.
 SCALAR_OUT = 1 + 1 + 3 + 1 + SELECTED + DSP_MULTIPLIER + 1

@@ -11,7 +11,7 @@ from weft.language_core.config import TEXT_TOKENS, LanguageCoreConfig
 from weft.language_core.descriptors import CoreError
 from weft.targets import TARGETS
 
-__all__ = ["LATENCY", "REGISTERS", "STATE", "TextState", "decode", "describe"]
+__all__ = ["LATENCY", "PROGRAM_WORDS", "REGISTERS", "STATE", "TextState", "decode", "describe"]
 
 LATENCY = 2  # cycles that an address must be stable before its register can be read
 
@@ -19,18 +19,19 @@ _SIZES = "words", "groups", "side_groups"
 # The first two are in DONE, too.
 STATE = ["text_status", "text_cycles", "token_cycles"]
 REGISTERS = [*registers.IDENTITY, *_SIZES, "target", "text_tokens", *STATE]
+PROGRAM_WORDS = len(REGISTERS)  # of a core with a program memory; a register that is not there is 0
 
 
 def describe(config: LanguageCoreConfig) -> list[int]:
-    """The constant registers of ``config``: all of `REGISTERS` before `STATE`."""
+    """The constant registers of ``config`` but for PROGRAM_WORDS: all before `STATE`."""
     return [
         *registers.identity(config), *(getattr(config, name) for name in _SIZES),
         list(TARGETS).index(config.target), TEXT_TOKENS,
     ]
 
 
-def decode(words: list[int]) -> LanguageCoreConfig:
-    """The LanguageCoreConfig that the constant registers ``words`` describe.
+def decode(words: list[int], program_words: int = 0) -> LanguageCoreConfig:
+    """The LanguageCoreConfig that the constant registers ``words`` and PROGRAM_WORDS describe.
 
     Raises ValueError if the words are not from a language core of this version, or contradict
     each other.
@@ -45,7 +46,9 @@ def decode(words: list[int]) -> LanguageCoreConfig:
             f"register text_tokens must be {TEXT_TOKENS}, not {values['text_tokens']}"
         )
     sizes = {name: values[name] for name in _SIZES}
-    config = LanguageCoreConfig(**sizes, target=targets[values["target"]])
+    config = LanguageCoreConfig(
+        **sizes, program_words=program_words, target=targets[values["target"]]
+    )
     registers.check_hash(words, config)
     return config
 

@@ -34,6 +34,8 @@ class NetworkTarget:
         Rate of the serial port in bits per second; a byte takes 10 bits.
     memory : ProgramTiming or None
         Timing of the program memory; None if it is not known, or if there is none.
+    placed : bool or None
+        Whether nextpnr has met the clock; None if it is not known.
     by_lists : bool
         The product core is a network core, which computes each product by a list of its own: see
         `weft.host.emulated.ListTransport`. Estimates are the ones of a product core with
@@ -45,6 +47,7 @@ class NetworkTarget:
     clock: float | None = None
     baud: int | None = None
     memory: ProgramTiming | None = None
+    placed: bool | None = None
     by_lists: bool = False
 
     @property
@@ -181,4 +184,6 @@ def board_target(name: str, purpose: str | None) -> NetworkTarget:
     except BoardError as error:
         raise ModelError(str(error)) from error
     name = board.name if purpose is None else f"{board.name}-{purpose}"
-    return NetworkTarget(name, board.config, board.clock, board.baud, board.memory)
+    return NetworkTarget(
+        name, board.config, board.clock, board.baud, board.memory, placed=board.placed
+    )

@@ -15,6 +15,7 @@ from weft.language_core.register_map import TextState
 from weft.models.errors import require
 from weft.models.language.program import LanguageProgram
 from weft.models.language_core.program import largest_program
+from weft.network_core.cycles.memory import ProgramTiming
 
 __all__ = ["BoardWriter", "text_cycles"]
 
@@ -22,21 +23,26 @@ _REASONS = {
     CoreError.KIND: "a descriptor in its memory has an unknown kind: weft selftest tests the"
                     " memory, and the same command writes the model again",
     CoreError.ABORTED: "another program has aborted the text",
+    CoreError.MEMORY: "its program memory answers with an error, or not in time: load the bitstream"
+                      " again, and run the same command",
 }
 _NO_PROGRESS = 60.0  # seconds in which a token must come, also of a simulated board
 
 
-def text_cycles(passes, first: int, prompt: int, end: int) -> int:
+def text_cycles(
+    passes, first: int, prompt: int, end: int, memory: ProgramTiming | None = None
+) -> int:
     """Cycles of a text on a board, from its start to the end of position ``end - 1``.
 
-    The prompt has ``prompt`` tokens from position ``first`` on.
+    The prompt has ``prompt`` tokens from position ``first`` on. ``memory`` is the timing of a
+    program memory.
     """
-    emits = [position + 1 >= first + prompt for position in range(first, end)]
-    return sum(
-        token_cycles(passes, position, emits=emit) + (TOKEN_WAIT if position < first + prompt
-                                                      else TOKEN_NEXT)
-        for position, emit in enumerate(emits, first)
-    )
+    total = 0
+    for position in range(first, end):
+        emits = position + 1 >= first + prompt
+        total += token_cycles(passes, position, emits=emits, memory=memory)
+        total += TOKEN_WAIT if position < first + prompt else TOKEN_NEXT
+    return total
 
 
 TOKEN_WAIT, TOKEN_NEXT = 6, 2
@@ -55,6 +61,8 @@ class BoardWriter:
         Of the core.
     ahead : int
         Tokens that follow the prompt, at most.
+    memory : ProgramTiming, optional
+        The timing of the program memory, for `predicted`.
 
     Attributes
     ----------
@@ -71,8 +79,12 @@ class BoardWriter:
         If the core cannot execute the model.
     """
 
-    def __init__(self, program: LanguageProgram, config: LanguageCoreConfig, ahead: int):
+    def __init__(
+        self, program: LanguageProgram, config: LanguageCoreConfig, ahead: int,
+        memory: ProgramTiming | None = None,
+    ):
         self.program = largest_program(program.weights, config)
+        self.memory = memory
         self.positions = min(self.program.positions, TEXT_TOKENS)
         self.position = 0
         self.state: TextState | None = None
@@ -94,8 +106,8 @@ class BoardWriter:
         ``watch`` is called now and then with the part that the core has, from 0 to 1.
         """
         self._driver = driver
-        data, parts = self.program.main, self.parts()
-        done, size = 0, sum(end - start for start, end in parts) * WORD_BYTES
+        data, parts, outside = self.program.main, self.parts(), self.program.program
+        done, size = 0, sum(end - start for start, end in parts) * WORD_BYTES + len(outside)
 
         def count(some):
             nonlocal done
@@ -103,6 +115,11 @@ class BoardWriter:
             if watch:
                 watch(done / size)
 
+        if outside:
+            driver.write_program(
+                self.program.program_first, outside, max(self._free(), key=lambda part: part[1]),
+                count,
+            )
         for start, end in parts:
             driver.write_main(
                 start * GROUPS_OF_WORD, data[start * WORD_BYTES : end * WORD_BYTES], count
@@ -111,15 +128,19 @@ class BoardWriter:
         self.how = GREEDY
 
     def parts(self) -> list[tuple[int, int]]:
-        """Words of the main memory without the keys and values, which each text writes anew."""
+        """Words of the main memory without those that each text writes anew."""
         parts, start = [], 0
-        for first, size in sorted(self._caches()):
+        for first, size in sorted(self._free()):
             if first > start:
                 parts.append((start, first))
             start = first + size
         return [*parts, (start, len(self.program.main) // WORD_BYTES)]
 
-    def _caches(self):
+    def _free(self):
+        """The words that each text writes anew: keys and values; with a program memory, all that
+        comes from there."""
+        if self.program.program:
+            return [self.program.moved]
         words = self.program.words["cache"] // (2 * len(self.program.caches))
         return [(first, words) for pair in self.program.caches for first in pair]
 
@@ -171,8 +192,10 @@ class BoardWriter:
         """Cycles of the text, which `finish` has ended; None if it was aborted."""
         if self.state is None or self.state.error != CoreError.NONE:
             return None
-        passes = self.program.list_of(self.how)
-        return text_cycles(passes, self._first, self._prompt, self.state.position)
+        return text_cycles(
+            self.program.list_of(self.how), self._first, self._prompt, self.state.position,
+            self.memory,
+        )
 
     def _begin(self, tokens, end, how, state):
         if how != self.how:

@@ -7,7 +7,7 @@ import numpy as np
 from weft.golden.language import IntegerWeights, Shape
 from weft.golden.language.integer_model import VALUE_BITS, Rows
 from weft.golden.language.operations import reciprocal_table
-from weft.language_core.config import COLUMNS, DEPTH, GROUPS_OF_WORD, LANES
+from weft.language_core.config import COLUMNS, DEPTH, GROUPS_OF_WORD, HEADS, LANES
 from weft.language_core.descriptors import (
     Blocks,
     Factor,
@@ -18,7 +18,9 @@ from weft.language_core.descriptors import (
     Pass,
     Reduction,
     Source,
+    Transfer,
 )
+from weft.language_core.latencies import RING_WORDS
 from weft.models.language_core.image import Image, matrix_words, table_groups
 
 __all__ = ["Layout", "ModelPasses"]
@@ -82,37 +84,69 @@ class ModelPasses:
     image : Image
     sampled : bool
         The activation memory keeps the logits.
+    program : Image, optional
+        The program memory of a core that has one: it gets the weights, and keys and values. The
+        main memory then has the keys and values of one layer, while it is computed.
 
     Attributes
     ----------
     layout : Layout
     caches : list of pair of int
-        First words of the keys and of the values of each layer, after `list`. Position p of the
+        First words of the keys and of the values of each layer, after `list`; with ``program``,
+        words of it. Position p of the
         channel c of a key is byte ``c % 16`` of column ``p % 8`` of word ``first + c // 16 *
         (positions // 8) + p // 8``; of a value, byte ``p % 16`` of column ``c % 8`` of word
         ``first + c // 8 * (positions // 16) + p // 16``.
+    moved : tuple of int
+        First word and number of the words of the main memory that come from the program memory.
     """
 
     PER_LAYER = 20
     OTHERS = 6  # two of the embedding, four of the classifier
     SAMPLER = 4  # behind the classifier
+    MOVES = 4  # of a layer, with a program memory: loads and stores of keys and values
+    ROW = 1  # the load of the embedding, with a program memory
 
     def __init__(
-        self, weights: IntegerWeights, positions: int, image: Image, *, sampled: bool
+        self, weights: IntegerWeights, positions: int, image: Image, *, sampled: bool,
+        program: Image | None = None,
     ):
         self.weights = weights
         self.sampled = sampled
+        self.program = program
         self.positions = positions
         self.image = image
         self.layout = Layout(weights.shape, positions)
         self.caches: list[tuple[int, int]] = []
+        self.moved = 0, 0
         self._roots = self._table("roots", weights.rsqrt)
         self._reciprocals = self._table("reciprocals", reciprocal_table())
         angles = np.stack([weights.cos, weights.sin], -1)[:positions]  # [position, pair, 2]
         groups = angles.reshape(positions, -1, LANES).swapaxes(0, 1)
         self._angles = image.put_groups("angles", groups)
-        rows = matrix_words(weights.embedding.weights.T, across=True)
-        self._rows = image.put("embedding", rows)
+        if program is not None:
+            # The caches come first: a host writes what follows.
+            self._outside = iter([self._take_cache(program) for _ in weights.layers])
+            first = image.used
+            self._ring = image.take("read ahead", -image.used % RING_WORDS + RING_WORDS)
+            self._ring += -self._ring % RING_WORDS
+            self._tile = image.take("row", _vectors(weights.shape.dim))
+            self._cached = self._take_cache(image)
+            self.moved = first, image.used - first
+        rows = matrix_words(weights.embedding.weights.T, across=program is None)
+        self._rows = (image if program is None else program).put("embedding", rows)
+
+    def _take_cache(self, image):
+        """The first words of keys and values of a layer."""
+        keys = self.weights.shape.kv_dim // DEPTH * self.positions // COLUMNS
+        values = self.weights.shape.kv_dim // COLUMNS * self.positions // DEPTH
+        return image.take("cache", keys), image.take("cache", values)
+
+    @classmethod
+    def count(cls, layers: int, *, program: bool) -> int:
+        """The passes of a token, without those of `sampler`."""
+        moves = layers * cls.MOVES + cls.ROW if program else 0
+        return layers * cls.PER_LAYER + cls.OTHERS + moves
 
     def sampler(self, multipliers: int) -> list[Pass]:
         """The passes after the classifier that choose a random token.
@@ -150,16 +184,21 @@ class ModelPasses:
     def _table(self, name, table):
         return self.image.put_groups(name, table_groups(table.base, table.slope))
 
-    def _product(self, rows: Rows, x, out, *, across=None, **others):
-        """``scale(weights @ x)``, of words that are put, or that are there: see `matrix_words`."""
+    def _product(self, rows: Rows, x, out, *, embedded=False, **others):
+        """``scale(weights @ x)``, of words that are put; or ``embedded``, of the embedding."""
         outputs, inputs = rows.weights.shape
         vectors, tiles = _vectors(inputs), -(-outputs // COLUMNS)
-        first = across
-        if across is None:
-            first = self.image.put("weights", matrix_words(rows.weights.T))
+        image = self.image if self.program is None else self.program
+        first = self._rows
+        if not embedded:
+            first = image.put("weights", matrix_words(rows.weights.T))
+        words = {"main": first, "main_0": 1, "main_1": vectors}
+        if self.program is not None:
+            words |= {"main": self._ring, "transfer": Transfer.STREAM, "program": first}
+        elif embedded:
+            words |= {"main_0": tiles, "main_1": 1}
         return Pass(**{
-            "kind": Kind.PRODUCT, "count_0": vectors, "count_1": tiles, "main": first,
-            "main_0": 1 if across is None else tiles, "main_1": vectors if across is None else 1,
+            "kind": Kind.PRODUCT, "count_0": vectors, "count_1": tiles, **words,
             "operand": x, "operand_0": _GROUPS,
             "parameter": self.image.put_groups("multipliers", rows.multipliers),
             "parameter_0": 1, "parameter_1": _TILE, "factor": Factor.PARAMETER,
@@ -198,19 +237,35 @@ class ModelPasses:
         rows, at = self.weights.embedding, self.layout
         vectors, tiles = _vectors(rows.weights.shape[1]), rows.weights.shape[0] // COLUMNS
         scales = self.image.put_groups("multipliers", rows.multipliers)
+        place = {"parameter": self._rows, "parameter_2": tiles}  # words
+        loads = []
+        if self.program is not None:
+            place = {"parameter": self._tile, "parameter_2": 1, "transfer": Transfer.LOAD}
+            loads = [self._move(
+                Transfer.LOAD, self._tile, self._rows, count_0=vectors, main_0=1,
+                parameter_place=ParameterPlace.ROW,
+            )]
+        place |= {name: place[name] * GROUPS_OF_WORD for name in ("parameter", "parameter_2")}
         return [
-            Pass(
-                kind=Kind.SCALAR, source=Source.PARAMETER, heads=vectors, parameter=scales,
-                parameter_place=ParameterPlace.TOKEN,
+            *loads,
+            Pass(  # all heads have the same scale: the ones from 16 on have those of others
+                kind=Kind.SCALAR, source=Source.PARAMETER, heads=min(vectors, HEADS),
+                parameter=scales, parameter_place=ParameterPlace.TOKEN,
             ),
             self._map(
                 0, 2, at.x, count_1=2, count_2=vectors, heads=vectors, out_1=2, out_2=4,
-                parameter=self._rows * GROUPS_OF_WORD, parameter_0=0, parameter_1=1,
-                parameter_2=tiles * GROUPS_OF_WORD, parameter_place=ParameterPlace.ROW,
+                parameter_0=0, parameter_1=1, parameter_place=ParameterPlace.ROW, **place,
                 lane_operand=Operand.BYTE, factor=Factor.SCALE, shift=rows.shift,
                 out_place=OutPlace.BOTH, side=at.side_x, reduction=Reduction.SQUARES,
             ),
         ]
+
+    @staticmethod
+    def _move(transfer, main, program, **others):
+        """Words move between the program memory and the main memory."""
+        return Pass(
+            kind=Kind.SCALAR, transfer=transfer, main=main, program=program, **others
+        )
 
     def _attention(self, layer):
         """``x = x + o @ attention(rms_norm(x))``."""
@@ -241,20 +296,46 @@ class ModelPasses:
         """Append keys and values to the cache; their first words."""
         shape, at, positions = self.weights.shape, self.layout, self.positions
         windows, tiles = shape.kv_dim // DEPTH, shape.kv_dim // COLUMNS
-        keys = self.image.take("cache", windows * positions // COLUMNS)
-        values = self.image.take("cache", tiles * positions // DEPTH)
-        self.caches.append((keys, values))
+        row, block = positions // COLUMNS, positions // DEPTH  # words of a window, and of a tile
+        loads, stores = [], []
+        if self.program is None:
+            keys, values = self._take_cache(self.image)
+            self.caches.append((keys, values))
+        else:
+            self.caches.append(next(self._outside))
+            keys, values = self._cached
+            loads, stores = self._cache_moves(windows, row, tiles, block)
+        passes += loads
         every = np.arange(shape.kv_dim)
         append = self._channels(at.k, layer.k_cache, every, keys)
         passes.append(replace(
             append, count_0=_GROUPS, count_1=windows, operand_1=_GROUPS, parameter_1=_GROUPS,
-            out_0=0, out_1=positions // COLUMNS, out_place=OutPlace.KEYS,
+            out_0=0, out_1=row, out_place=OutPlace.KEYS,
         ))
         passes.append(self._map(
             at.v, _TILE, values, count_1=tiles, operand_1=_TILE, out_0=0,
-            out_1=positions // DEPTH, out_place=OutPlace.VALUES,
+            out_1=block, out_place=OutPlace.VALUES,
         ))
+        passes += stores
         return keys, values
+
+    def _cache_moves(self, windows, row, tiles, block):
+        """All words of the layer until the position are loaded; those of the position are stored.
+
+        Keys have ``windows`` parts of ``row`` words, values ``tiles`` parts of ``block`` words.
+        """
+        loads, stores = [], []
+        for words, blocks, count, step, place in zip(
+            zip(self._cached, self.caches[-1], strict=True), (Blocks.EIGHTHS, Blocks.SIXTEENTHS),
+            (windows, tiles), (row, block), (OutPlace.KEYS, OutPlace.VALUES), strict=True,
+        ):
+            loads.append(self._move(
+                Transfer.LOAD, *words, blocks_0=blocks, count_1=count, main_0=1, main_1=step
+            ))
+            stores.append(self._move(
+                Transfer.STORE, *words, count_0=count, main_0=step, out_place=place
+            ))
+        return loads, stores
 
     def _heads(self, layer, keys, values):
         """Scores, exponentials, and means of the values of all heads, to ``a``."""
@@ -322,7 +403,7 @@ class ModelPasses:
             *self._norm(w.final_norm),
             self._channels(at.a, w.final_gain, np.arange(w.shape.dim), at.a),
             self._product(
-                w.classifier, at.a, at.logits, across=self._rows if w.tied else None,
+                w.classifier, at.a, at.logits, embedded=w.tied,
                 reduction=Reduction.BEST, unmasked=1, **kept,
             ),
         ]

@@ -25,6 +25,10 @@ from weft.models.language_core.passes import Layout, ModelPasses
 __all__ = ["LanguageCoreProgram", "compile_model", "largest_program"]
 
 
+_LARGEST_DIM = 63 * DEPTH  # an embedding has a head for each vector: 6 bits
+_LARGEST_VOCABULARY = 4095 * COLUMNS  # the classifier has a tile for each 8 tokens: 12 bits
+
+
 @dataclass(frozen=True, eq=False)
 class LanguageCoreProgram:
     """What a host writes to a language core, and what it executes for each token.
@@ -43,12 +47,21 @@ class LanguageCoreProgram:
         Of the activation memory that a temperature needs.
     main : bytes
         The main memory, from word 0 on; keys and values are 0.
+    program : bytes
+        The program memory from its word ``program_first`` on: weights. Keys and values are before.
+        Empty if the core has none.
+    program_first : int
+    moved : tuple of int
+        First word and number of the words of the main memory that come from the program memory.
     tables : int [1024, 2]
         Bases and slopes of exp and of silu.
     words : dict
-        Words of each kind of contents.
+        Words of the main memory by the kind of their contents.
+    program_words : dict
+        The same of the program memory.
     caches : list of pair of int
-        First words of the keys and of the values of each layer.
+        First words of the keys and of the values of each layer; of the program memory, if there is
+        one.
     """
 
     config: LanguageCoreConfig
@@ -58,8 +71,12 @@ class LanguageCoreProgram:
     sampler: list[Pass]
     sampled_groups: int
     main: bytes
+    program: bytes
+    program_first: int
+    moved: tuple[int, int]
     tables: np.ndarray
     words: dict[str, int]
+    program_words: dict[str, int]
     caches: list[tuple[int, int]]
 
     def list_of(self, how: Sampling) -> list[Pass]:
@@ -132,20 +149,21 @@ def compile_model(
         If the core cannot compute a shape, or a memory is too small.
     """
     _check(weights, positions)
-    image = Image()
-    count = ModelPasses.PER_LAYER * weights.shape.layers + ModelPasses.OTHERS
+    image, program = Image(), Image() if config.program_words else None
+    count = ModelPasses.count(weights.shape.layers, program=program is not None)
     groups = Layout(weights.shape, positions).sampled_groups
     sampled = groups <= config.groups
     image.take("list", count + sampled * ModelPasses.SAMPLER)
-    model = ModelPasses(weights, positions, image, sampled=sampled)
+    model = ModelPasses(weights, positions, image, sampled=sampled, program=program)
     passes, sampler = model.list(), []
     if sampled:  # the multipliers are behind the first descriptor, in its word
         multipliers = count * GROUPS_OF_WORD + DESCRIPTOR_BYTES // PAIR_BYTES
         sampler = model.sampler(multipliers)
     image.replace(0, _packed(passes + sampler))
-    sizes = ", ".join(f"{name} {size}" for name, size in image.sizes.items())
+    streamed = program or Image()
     for name, needed, available in (
-        (f"words ({sizes})", image.used, config.words),
+        (f"words ({_sizes(image)})", image.used, config.words),
+        (f"words of program memory ({_sizes(streamed)})", streamed.used, config.program_words),
         ("groups", model.layout.groups, config.groups),
         ("side groups", model.layout.side_groups, config.side_groups),
     ):
@@ -157,10 +175,16 @@ def compile_model(
     tables = [np.stack([table.base, table.slope], -1) for table in (
         exp_table(), weights.layers[0].silu,
     )]
+    first = streamed.sizes.get("cache", 0)
     return LanguageCoreProgram(
         config, positions, weights.shape.vocab, passes, sampler, groups, image.bytes(),
-        np.concatenate(tables), image.sizes, model.caches,
+        streamed.bytes()[first * WORD_BYTES :], first, model.moved, np.concatenate(tables),
+        image.sizes, streamed.sizes, model.caches,
     )
+
+
+def _sizes(image):
+    return ", ".join(f"{name} {size}" for name, size in image.sizes.items())
 
 
 def largest_program(weights: IntegerWeights, config: LanguageCoreConfig) -> LanguageCoreProgram:
@@ -193,7 +217,11 @@ def _check(weights, positions):
     ):
         good = value > 0 and value % unit == 0
         require(good, f"{name} must be a multiple of {unit}, not {value}")
-    require(shape.heads <= HEADS, f"heads must be in 1..{HEADS}, not {shape.heads}")
+    for name, value, most in (
+        ("heads", shape.heads, HEADS), ("dim", shape.dim, _LARGEST_DIM),
+        ("vocab", shape.vocab, _LARGEST_VOCABULARY),
+    ):
+        require(value <= most, f"{name} must be in 1..{most}, not {value}")
     require(
         positions <= shape.positions,
         f"positions must be in 16..{shape.positions}, not {positions}",

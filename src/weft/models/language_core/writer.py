@@ -50,6 +50,8 @@ class CoreWriter:
     def connect(self, core) -> None:
         """Write the program to a core, a `weft.sim.language_core.LanguageSimulation`."""
         self._core = core
+        if self.program.program:
+            core.write_program(self.program.program, self.program.program_first)
         core.write(self.program.main)
         core.write_tables(self.program.tables)
         self.how = GREEDY
