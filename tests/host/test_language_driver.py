@@ -1,5 +1,8 @@
 """The driver of a language core and the writer on it, with a golden board on a good or bad pipe."""
 
+import random
+from dataclasses import replace
+
 import pytest
 from faulty_pipe import FAULTS, End, Faults
 from golden_language_board import CYCLES, PipedLanguageBoard
@@ -61,6 +64,48 @@ def test_the_model_is_sent_once_and_compared():
     entries = board.memories[1].view("<i2").reshape(-1, 2)
     assert (entries[:, 1] == program.tables[:, 1]).all()
     assert all(len(frame.payload) <= 1012 for frame in board.frames)
+
+
+SDRAM = replace(CORE, program_words=64)
+
+
+def test_the_program_memory_is_written_once_by_lists():
+    """In pieces of 12 words; word 0 of the main memory, which the list takes, stays."""
+    board, data, seen = PipedLanguageBoard(SDRAM, quantized()), random.Random(1).randbytes(5120), []
+    head = board.memories[0][:128].tobytes()
+    with linked(board, config=SDRAM) as driver:
+        driver.write_program(9, data, (100, 12), seen.append)
+        assert (driver.sent, driver.found) == (5120, 0)
+        assert seen == [1536, 1536, 1536, 512]
+        driver.write_program(9, data, (100, 12))
+        assert (driver.sent, driver.found) == (5120, 5120)
+        board.program[30] ^= 1  # in the second piece
+        driver.write_program(9, data, (100, 12))
+        assert driver.sent == 5120 + 1536
+    assert board.program[9:49].tobytes() == data
+    assert set(board.program[:9].flat) == set(board.program[49:].flat) == {0xA5}
+    main = board.memories[0].reshape(-1, 128)
+    assert main[0].tobytes() == head and set(main[1:100].flat) == set(main[112:].flat) == {0x5A}
+
+
+def test_a_program_memory_that_fails_is_named():
+    board = PipedLanguageBoard(SDRAM, quantized())
+    with linked(board) as driver:
+        for first, size in ((60, 1024), (-1, 128), (0, 100)):
+            with pytest.raises(ValueError, match="words of the program memory must be whole, and"):
+                driver.write_program(first, bytes(size), (100, 12))
+        board.forgetful = True
+        with rejects(
+            AcceleratorError,
+            "the program memory does not keep what is written: words 3..4 are wrong",
+        ):
+            driver.write_program(3, bytes(256), (100, 12))
+        board.program = board.program[:32]
+        with rejects(
+            AcceleratorError,
+            "the program memory failed at word 30: it answers with an error, or not in time",
+        ):
+            driver.write_program(30, bytes(512), (100, 12))
 
 
 def test_a_memory_that_keeps_nothing_is_named():

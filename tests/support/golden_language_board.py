@@ -10,7 +10,7 @@ from weft.frames import FrameType
 from weft.golden.language import IntegerModel
 from weft.golden.language.sampling import GREEDY, sample
 from weft.host.link import Frame
-from weft.language_core.descriptors import CoreError
+from weft.language_core.descriptors import CoreError, Kind, Transfer, field_shapes
 from weft.language_core.register_map import REGISTERS, describe
 
 __all__ = ["PipedLanguageBoard"]
@@ -29,8 +29,13 @@ class PipedLanguageBoard(PipedBoard, GoldenNetworkBoard):
     ----------
     memories : list of array of uint8
         The main memory, the tables, and the text.
+    program : array of uint8
+        The words of the program memory, [words, 128]. A list of one load or store is executed, as a
+        text of one token.
     damaged : bool
         The memory keeps no bytes.
+    forgetful : bool
+        The program memory keeps no bytes.
     stuck : bool
         It computes no further position.
     how : Sampling
@@ -42,7 +47,8 @@ class PipedLanguageBoard(PipedBoard, GoldenNetworkBoard):
         PipedBoard.__init__(self, **faults)
         self.config, self.weights, self.pace, self.how = config, weights, pace, GREEDY
         self.memories = [np.full(size, 0x5A, np.uint8) for size in (128 * config.words, 4096, 2048)]
-        self.full = self.damaged = self.stuck = self.started = False
+        self.program = np.full((config.program_words, 128), 0xA5, np.uint8)
+        self.full = self.damaged = self.stuck = self.started = self.forgetful = False
         self.reset()
 
     def reset(self):
@@ -65,6 +71,9 @@ class PipedLanguageBoard(PipedBoard, GoldenNetworkBoard):
             self.running, self.started = frame, True
             fields = struct.unpack("<4HI", frame.payload)
             first, self.end_of_prompt, self.limit, self.stop, self.random = fields
+            if (moved := self.transfer()) is not None:
+                self.position, self.running, self.error = 1, None, moved
+                return
             if first == 0:
                 self.model = IntegerModel(self.weights)
             assert first == self.model.position
@@ -80,6 +89,27 @@ class PipedLanguageBoard(PipedBoard, GoldenNetworkBoard):
         first = place * _UNITS[memory]
         if not self.damaged:
             self.memories[memory][first : first + len(data)] = np.frombuffer(data, np.uint8)
+
+    def transfer(self):
+        """Execute the transfer of word 0, if it has one; its error."""
+        number, fields = int.from_bytes(self.memories[0][:64].tobytes(), "little"), {}
+        for name, (bits, _) in field_shapes(transfers=True).items():
+            number, fields[name] = number >> bits, number & ((1 << bits) - 1)
+        kind, transfer, count = (fields[name] for name in ("kind", "transfer", "count_0"))
+        moves = kind == Kind.SCALAR and transfer in (Transfer.LOAD, Transfer.STORE)
+        if not moves or not fields["last"]:
+            return None
+        assert fields["main_0"] == fields["count_1"] == self.limit == 1
+        main = self.memories[0].reshape(-1, 128)[fields["main"] :][:count]
+        outside = self.program[fields["program"] :][:count]
+        assert fields["main"] > 0 and len(main) == count
+        if len(outside) < count:
+            return CoreError.MEMORY
+        if transfer == Transfer.LOAD:
+            main[:] = outside
+        elif not self.forgetful:
+            outside[:] = main
+        return CoreError.NONE
 
     def step(self):
         """Compute a position."""
@@ -120,7 +150,7 @@ class PipedLanguageBoard(PipedBoard, GoldenNetworkBoard):
                 self.step()
         words = [*describe(self.config), *self.state(), CYCLES]
         assert len(words) == len(REGISTERS)
-        return words
+        return [*words, self.config.program_words] if self.config.program_words else words
 
     def bytes_at(self, address, count):
         """Bytes of the main memory, or of the text."""

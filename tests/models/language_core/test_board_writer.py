@@ -121,7 +121,31 @@ def test_a_broken_link_is_an_error_that_says_what_to_do(program, board):
         assert [*session.generate("", 9)] == [*golden.generate("", 9)]
 
 
+def test_a_model_in_the_program_memory(program):
+    """Its weights go there, and neither they nor the main memory are sent again."""
+    config = replace(CORE, program_words=1024)
+    board, golden = PipedLanguageBoard(config, program.weights), program.open()
+    with driver_of(board) as driver:
+        session = program.open(writer := writer_of(program, driver))
+        image, place = writer.program, writer.program.program_first
+        assert [*session.generate("the sand", 9)] == [*golden.generate("the sand", 9)]
+        assert board.program.reshape(-1)[128 * place :][: len(image.program)].tobytes() == (
+            image.program
+        )
+        sent, (first, size) = driver.sent, image.moved
+        assert sent == len(image.program) + len(image.main) - 128 * size
+        board.memories[0].reshape(-1, 128)[first : first + size] ^= 0xFF  # what a text leaves
+        seen = []
+        writer.connect(driver, seen.append)
+        assert driver.sent == sent and seen[-1] == 1
+        assert (size, image.program_words["cache"]) == (
+            image.words["read ahead"] + image.words["row"] + image.words["cache"],
+            len(image.caches) * image.words["cache"],
+        )
+
+
 @pytest.mark.parametrize("error, text", [
+    (CoreError.MEMORY, "with error MEMORY: its program memory answers with an error, or not in"),
     (CoreError.KIND, "the core stopped at position 0 with error KIND: a descriptor in its memory"),
     (CoreError.ABORTED, "with error ABORTED: another program has aborted the text"),
 ])
