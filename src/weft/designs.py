@@ -79,8 +79,9 @@ def design_from_toml(path, *, language: bool = False, **overrides) -> AnyConfig:
     if LANGUAGE_TABLE in values:
         if not language:
             raise ConfigError(
-                f"{path}: the table [{LANGUAGE_TABLE}] is for a simulated board only: weft serve"
-                " board, weft selftest board, and weft run --on board with a language model"
+                f"{path}: the table [{LANGUAGE_TABLE}] is for a simulated core only: weft serve"
+                " board, weft selftest board, and weft run --on sim or --on board with a language"
+                " model"
             )
         return _language_core(path, values, overrides)
     if TABLE not in values:

@@ -1,5 +1,6 @@
 """``weft run`` and ``weft report`` with a language model on a board, and what other cores say."""
 
+import contextlib
 import json
 import os
 from pathlib import Path
@@ -8,14 +9,16 @@ import pytest
 from digits import CNN
 from faulty_pipe import End
 from golden_language_board import PipedLanguageBoard
+from golden_language_core import GoldenLanguageCore
 from golden_network_board import PipedNetworkBoard
 from language_programs import CORE, small_program
 from network_cores import network_core_config
 from pty_port import Pty
 
-from weft.cli import main
+from weft.cli import language, main
 from weft.hints import visible
 from weft.host.board import BoardTransport
+from weft.language_core.config import LanguageCoreConfig
 from weft.language_core.descriptors import CoreError
 
 COMMAND = ["run", "small.weft", "--on", "/dev/board", "--prompt", "the sand", "--tokens", "9"]
@@ -191,6 +194,45 @@ def test_report_of_a_core(said):
     assert cycles.endswith(f": {rate:,.0f} tokens/s")
 
 
+SDRAM = "--board", "ulx3s-85f", "--for", "language-sdram"
+
+
+def test_report_of_a_core_with_a_program_memory(said):
+    words = "report", "small.weft", *SDRAM
+    out, _ = said(0, *words)
+    found = json.loads(said(0, *words, "--json")[0])
+    on_core, memory, moved, cycles = out.splitlines()[-4:]
+    assert "95.8333 MHz, which nextpnr has not reached yet): fits with 48 positions" in on_core
+    # 16 bits in a cycle, less 1 % for refreshes.
+    assert 0.985 < found["program_bytes_per_second"] / (2e6 * found["clock_mhz"]) < 0.995
+    used = sum(found["program_words_by_use"].values())
+    assert memory.startswith(f"program memory: {used:,} of 262,144 words (cache ")
+    assert found["program_words_used"] == used
+    slow, fast = (
+        found["program_bytes_per_second"] / found["token_bytes"][count] for count in ("48", "1")
+    )
+    assert f"{found['token_bytes']['24']:,} with 24 positions" in moved
+    assert moved.endswith(f"they bound the rate to {slow:,.1f} to {fast:,.1f} tokens/s")
+    assert found["tokens_per_second"] < fast
+    assert cycles.endswith(f": {found['tokens_per_second']:,.0f} tokens/s")
+
+
+@pytest.mark.parametrize("late, code, text", [(0, 0, "as predicted"), (400, 1, "NOT as predicted")])
+def test_a_simulated_core_of_a_board(said, monkeypatch, late, code, text):
+    """With its program memory, to within 1 % of the prediction, at the clock of the board."""
+    weights, seen = small_program().weights, []
+
+    def core_of(config):
+        seen.append(config)
+        return contextlib.nullcontext(GoldenLanguageCore(weights, config=config, late=late))
+
+    monkeypatch.setattr(language, "simulated_core", core_of)
+    _, lines = said(code, "run", "small.weft", "--on", "sim", "--tokens", "4", *SDRAM)
+    assert seen == [LanguageCoreConfig(program_words=1 << 18, target="ecp5")]
+    assert "at 95.8333 MHz, the clock of ulx3s-85f-language-sdram; text equal to" in lines[-1]
+    assert lines[-1].endswith(f"cycles {text}, to within 1 %")
+
+
 def test_a_file_describes_the_core(said, board):
     Path("core.toml").write_text("[language_core]\nwords = 768\ngroups = 512\nside_groups = 64\n")
     _, lines = said(1, *COMMAND, "--config", "core.toml")
@@ -216,7 +258,7 @@ def test_a_file_of_a_language_core_is_not_for_other_commands(said):
     Path("core.toml").write_text("[language_core]\n")
     for words in (["info"], ["generate", "--bus", "axi", "-o", "top.v"]):
         _, lines = said(2, *words, "--config", "core.toml")
-        assert "the table [language_core] is for a simulated board only: weft serve" in lines[-1]
+        assert "the table [language_core] is for a simulated core only: weft serve" in lines[-1]
     _, lines = said(2, "run", str(CNN), "--config", "core.toml")
     assert "core has a language core, which runs language models only, not networks" in lines[-1]
 

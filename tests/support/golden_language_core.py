@@ -10,6 +10,7 @@ from weft.language_core.config import LanguageCoreConfig
 from weft.language_core.cycles import token_cycles
 from weft.language_core.descriptors import CoreError
 from weft.models.language_core.program import largest_program
+from weft.sim.sdram import simulated_memory
 
 __all__ = ["GoldenLanguageCore"]
 
@@ -23,9 +24,10 @@ class GoldenLanguageCore:
     token takes ``late`` cycles more. It chooses tokens by ``how`` when it has got this choice.
     """
 
-    def __init__(self, weights, *, wrong=None, ends=None, late=0, how=GREEDY):
+    def __init__(self, weights, *, config=None, wrong=None, ends=None, late=0, how=GREEDY):
         self._weights, self._wrong, self._ends, self._late = weights, wrong, ends, late
-        self._program = largest_program(weights, LanguageCoreConfig())
+        self._config = config or LanguageCoreConfig()
+        self._program = largest_program(weights, self._config)
         self._offered, self._how = how, None
 
     def write(self, data, first=0):
@@ -36,6 +38,9 @@ class GoldenLanguageCore:
             assert data == self._program.main
             self._how = GREEDY
 
+    def write_program(self, data, first):
+        assert (first, data) == (self._program.program_first, self._program.program)
+
     def write_tables(self, entries):
         assert len(entries) == 1024
 
@@ -45,7 +50,9 @@ class GoldenLanguageCore:
         token, _ = sample(self._model.step(np.array([tokens]))[0, -1], self._how, seed)
         passes = self._program.list_of(self._how)
         cycles = [
-            self._late + token_cycles(passes, n, emits=n + 1 == limit)
+            self._late + token_cycles(
+                passes, n, emits=n + 1 == limit, memory=simulated_memory(self._config)
+            )
             for n in range(first_position, limit)
         ]
         token = {self._wrong: token ^ 1, self._ends: END}.get(limit - 1, token)

@@ -14,7 +14,7 @@ from weft.models.language.quantization import observe, quantize
 from weft.models.language_core.program import compile_model
 
 __all__ = [
-    "CORE", "SDRAM_CORE", "SHAPE", "cache_of", "golden_text", "program_of", "quantized",
+    "CORE", "SDRAM_CORE", "SHAPE", "blank", "cache_of", "golden_text", "program_of", "quantized",
     "small_program",
 ]
 
@@ -29,6 +29,34 @@ def quantized(shape=SHAPE, seed=1, tied=True):
     weights = random_weights(shape, seed, tied=tied)
     texts = np.random.default_rng(seed).integers(0, shape.vocab, (4, min(32, shape.positions)))
     return quantize(weights, observe(weights, texts))
+
+
+def blank(shape):
+    """The integers of a model whose weights and multipliers are 0: for sizes and cycles."""
+    some, kv = quantized(), shape.kv_dim
+    sizes = {
+        "q": (shape.dim, shape.dim), "k": (kv, shape.dim), "v": (kv, shape.dim),
+        "o": (shape.dim, shape.dim), "w1": (shape.hidden, shape.dim),
+        "w3": (shape.hidden, shape.dim), "w2": (shape.dim, shape.hidden),
+    }
+
+    def rows(outputs, inputs):
+        weights, multipliers = np.zeros((outputs, inputs), np.int8), np.zeros(outputs, np.int16)
+        return replace(some.embedding, weights=weights, multipliers=multipliers)
+
+    def channels(count):
+        return replace(some.final_gain, multipliers=np.zeros(count, np.int16))
+
+    layer = replace(
+        some.layers[0], k_cache=channels(kv), q_scores=channels(shape.dim),
+        **{name: rows(*size) for name, size in sizes.items()},
+    )
+    angles = np.zeros((shape.positions, shape.head_dim // 2), np.int16)
+    embedding = rows(shape.vocab, shape.dim)
+    return replace(
+        some, shape=shape, embedding=embedding, classifier=embedding, cos=angles, sin=angles,
+        layers=(layer,) * shape.layers, final_gain=channels(shape.dim),
+    )
 
 
 @functools.cache

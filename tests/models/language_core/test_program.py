@@ -5,16 +5,24 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from language_programs import CORE, SHAPE, program_of, quantized
+from language_programs import CORE, SDRAM_CORE, SHAPE, blank, program_of, quantized
 
 from weft.golden.language import Shape
 from weft.golden.language.operations import silu_table
 from weft.golden.language.sampling import GREEDY, sampling
 from weft.language_core.config import LanguageCoreConfig
-from weft.language_core.cycles import pass_cycles, steps, token_cycles
+from weft.language_core.cycles import (
+    as_predicted,
+    pass_cycles,
+    steps,
+    token_bytes,
+    token_cycles,
+)
 from weft.language_core.descriptors import LEVELS, Blocks, Kind, Operand, Reduction
 from weft.models.errors import ModelError
 from weft.models.language_core.writer import CoreWriter
+from weft.network_core.cycles.memory import ProgramTiming
+from weft.sdram import SDRAM_CHIPS
 
 STORIES = Shape(dim=64, layers=5, heads=8, kv_heads=4, hidden=172, vocab=512, positions=256)
 
@@ -50,6 +58,85 @@ def test_the_page_has_the_cycles():
         parts["others"] += total - sum(parts.values())
         cells = (f"{number:,}" for number in (positions, *parts.values(), total))
         assert f"| {' | '.join(cells)} |\n" in page
+
+
+LARGE = Shape(dim=288, layers=6, heads=6, kv_heads=6, hidden=768, vocab=32000, positions=256)
+LARGE_CORE = LanguageCoreConfig(program_words=1 << 18)
+# The chip of the ULX3S, at the clock of its language cores.
+MEMORY = ProgramTiming.of_sdram(
+    dataclasses.replace(SDRAM_CHIPS["IS42S16160G-7"], rcd=21, rp=21), 95.8333, 16
+)
+
+
+@pytest.fixture(scope="module")
+def large():
+    return program_of(blank(LARGE), config=LARGE_CORE)
+
+
+def test_a_model_of_stories15m_shape(large):
+    """256 positions fit a core with an SDRAM of 32 MiB; sizes by hand."""
+    words = 4 * 36 * 18 + 2 * 96 * 18 + 36 * 48  # of a layer: q, k, v, o; w1 and w3; w2
+    assert large.program_words == {
+        "cache": 6 * 2 * 288 * 256 // 128, "embedding": 4000 * 18, "weights": 6 * words,
+    }
+    assert len(large.program) == 128 * (4000 * 18 + 6 * words) == LARGE.parameters - 288 * 13
+    assert large.words["cache"] == 2 * 288 * 256 // 128
+    assert sum(large.words.values()) == len(large.main) // 128 == 2913
+    for position in (0, 127, 255):
+        blocks = 18 * (position // 8 + 1) + 36 * (position // 16 + 1)  # of keys, of values
+        moved = 18 + 4000 * 18 + 6 * (words + blocks + 18 + 36)  # the row, all weights, the caches
+        assert token_bytes(large.passes, position) == 128 * moved
+
+
+def test_the_page_has_the_cycles_with_a_program_memory(large):
+    page = (Path(__file__).parents[3] / "docs/language-core.md").read_text(encoding="utf-8")
+    of_caches = {first for pair in large.caches for first in pair}
+    for positions in (1, 128, 256):
+        moves = [each for each in large.passes if each.transfer and each.kind != Kind.VECTOR]
+        caches = 128 * sum(
+            steps(each, positions - 1) for each in moves if each.program in of_caches
+        )
+        cycles = sum(pass_cycles(each, positions - 1, MEMORY) for each in moves)
+        total = token_cycles(large.passes, positions - 1, memory=MEMORY)
+        cells = (f"{number:,}" for number in (
+            positions, token_bytes(large.passes, positions - 1) - caches, caches, cycles,
+            total - cycles, total,
+        ))
+        assert f"| {' | '.join(cells)} | {95.8333e6 / total:.1f} |\n" in page
+    moved = f"{large.words['cache']:,} of its {len(large.main) // 128:,} words"
+    assert moved in page.replace("\n", " ")
+
+
+def test_a_transfer_needs_the_timing_of_its_memory(large):
+    with pytest.raises(ValueError, match="must have the timing of its memory"):
+        token_cycles(large.passes, 0)
+
+
+@pytest.mark.parametrize("cycles, exact, within", [(1000, 1, 1), (1010, 0, 1), (1011, 0, 0)])
+def test_predictions_with_a_program_memory_are_right_to_1_percent(cycles, exact, within):
+    for count in (cycles, 2000 - cycles):
+        assert as_predicted(count, 1000, None) == exact
+        assert as_predicted(count, 1000, MEMORY) == within
+
+
+def test_rejects_what_a_program_memory_has_no_space_for():
+    program = program_of(quantized(), config=SDRAM_CORE)
+    needed = sum(program.program_words.values())
+    config = dataclasses.replace(SDRAM_CORE, program_words=needed // 16 * 16)
+    with pytest.raises(ModelError) as caught:
+        program_of(quantized(), config=config)
+    assert str(caught.value) == (
+        f"the model with 48 positions needs {needed} words of program memory (cache 24, embedding"
+        f" 12, weights 112), but the core has {config.program_words}; take fewer positions or a"
+        " larger core"
+    )
+    for given, message in (
+        ({"dim": 1024, "heads": 16, "kv_heads": 1}, "dim must be in 1..1008, not 1024"),
+        ({"vocab": 32768}, "vocab must be in 1..32760, not 32768"),
+    ):
+        with pytest.raises(ModelError) as caught:
+            program_of(blank(dataclasses.replace(SHAPE, **given)), config=LARGE_CORE)
+        assert str(caught.value) == message
 
 
 _WORDS = (
