@@ -5,16 +5,19 @@ import threading
 import time
 
 import pytest
-from language_programs import CORE, small_program
+from language_programs import CORE, SDRAM_CORE, small_program
 
 from weft.cli import main
 from weft.hints import visible
 from weft.host.language_driver import LanguageDriver
 from weft.host.tcp import TcpServer, listen
 from weft.host.transport import TransportBusy
+from weft.language_core.config import WORD_BYTES
+from weft.language_core.cycles import as_predicted
 from weft.language_core.descriptors import CoreError
 from weft.models.language_core.board_writer import BoardWriter
-from weft.sim.transport import ACK_TIMEOUT, start
+from weft.sim.sdram import simulated_memory
+from weft.sim.transport import ACK_TIMEOUT, SimBoardTransport, start
 
 pytestmark = pytest.mark.slow
 
@@ -112,6 +115,24 @@ def test_an_abort_leaves_the_board_usable(board):
         writer.connect(driver)
         assert driver.sent == 0
         assert [*program.open(writer).generate("", 9)] == _golden("", 9)
+
+
+def test_a_model_in_an_sdram():
+    """The link loads the SDRAM, once; the core writes the golden text from it."""
+    program, memory = small_program(), simulated_memory(SDRAM_CORE)
+    with contextlib.closing(SimBoardTransport(SDRAM_CORE)) as transport:
+        driver = LanguageDriver(transport, SDRAM_CORE, timeout=60)
+        for tokens in (9, 4):
+            writer = BoardWriter(program, driver.config, tokens, memory)
+            writer.connect(driver)
+            assert [*program.open(writer).generate("the sand", tokens)] == (
+                _golden("the sand", tokens)
+            )
+            assert as_predicted(writer.finish().cycles, writer.predicted(), memory)
+        image = writer.program
+        size = len(image.program) + len(image.main) - WORD_BYTES * image.moved[1]
+        assert driver.sent == size
+        assert driver.found >= size
 
 
 def test_the_main_memory_is_kept(driver):
