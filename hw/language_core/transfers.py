@@ -160,7 +160,7 @@ class WordTransfers(wiring.Component):
         ring = Cat(arriving.main[:_RING], self.main[_RING:])
         with m.If(r.ready):
             m.d.sync += [
-                self.beat_valid.eq(r.valid & ~stale), self.beat.eq(r.payload.data),
+                self.beat_valid.eq(r.valid), self.beat.eq(r.payload.data),
                 self.place.eq(beats), self.word.eq(Mux(streams, ring, arriving.main)),
             ]
         written = self.beat_valid & self.beat_ready & (self.place == WORD_BEATS - 1)
@@ -219,8 +219,8 @@ class WordTransfers(wiring.Component):
                         m.next = "RESPONSE"
             with m.State("RESPONSE"):
                 m.d.sync += wait.eq(READ)
-                m.d.comb += [b.ready.eq(~aw.valid), error.eq(b.valid & b.ready & _wrong(b))]
-                with m.If(b.valid & b.ready):
+                m.d.comb += [b.ready.eq(1), error.eq(b.valid & _wrong(b))]
+                with m.If(b.valid):
                     m.d.comb += [loops.advance.eq(1), stored.eq(loops.last[-1])]
                     m.next = "READ"
                     with m.If(loops.last[-1] | error | self.failed | stale):

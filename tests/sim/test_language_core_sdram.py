@@ -17,6 +17,8 @@ from weft.models.language_core.program import compile_model
 from weft.sim.language_core import LanguageSimulation
 from weft.sim.sdram import simulated_memory
 
+pytestmark = pytest.mark.slow  # the model of the core takes 15 CPU seconds to build
+
 MEMORY = simulated_memory(SDRAM_CORE)
 
 
@@ -64,7 +66,6 @@ def test_texts(core):
     assert len(set(tokens.tokens)) > 5
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("shape, tied", [
     # Its embedding has more vectors than there are heads with a scale of their own.
     (Shape(dim=288, layers=1, heads=6, kv_heads=2, hidden=40, vocab=24, positions=16), True),
@@ -104,7 +105,6 @@ def test_an_abort_of_a_text(core):
     _check(core, weights, program, [3], 2)
 
 
-@pytest.mark.slow
 def test_the_model_of_the_examples(core):
     """All of its positions, on the core of a board."""
     model = weft.load(Path(__file__).parents[2] / "examples/stories.weft")

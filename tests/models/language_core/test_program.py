@@ -179,7 +179,19 @@ def test_rejects_a_small_core(config, message):
     with pytest.raises(ModelError) as caught:
         _program(config=config)
     assert str(caught.value) == (
-        f"the model with 48 positions needs {message}; take fewer positions or a larger core"
+        f"the model with 48 positions needs {message}; take fewer positions or a core that is"
+        " larger or has an SDRAM"
+    )
+
+
+def test_rejects_a_model_whose_addresses_are_too_large():
+    """A large model on a core without a program memory."""
+    with pytest.raises(ModelError) as caught:
+        program_of(blank(LARGE), 16, LanguageCoreConfig())
+    assert str(caught.value) == (
+        "the model with 16 positions needs at least 72670 words (list 126, roots 16, reciprocals"
+        " 16, angles 12, embedding 72000, multipliers 500), but the core has 3072; take fewer"
+        " positions or a core that is larger or has an SDRAM"
     )
 
 

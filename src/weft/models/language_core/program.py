@@ -155,23 +155,33 @@ def compile_model(
     sampled = groups <= config.groups
     image.take("list", count + sampled * ModelPasses.SAMPLER)
     model = ModelPasses(weights, positions, image, sampled=sampled, program=program)
-    passes, sampler = model.list(), []
+    streamed = program or Image()
+    larger = "a larger core" if config.program_words else "a core that is larger or has an SDRAM"
+
+    def check(words=""):
+        """Raises ModelError if a memory is too small for what it has until now."""
+        for name, needed, available in (
+            (f"words ({_sizes(image)})", image.used, config.words),
+            (f"words of program memory ({_sizes(streamed)})", streamed.used, config.program_words),
+            ("groups", model.layout.groups, config.groups),
+            ("side groups", model.layout.side_groups, config.side_groups),
+        ):
+            require(
+                needed <= available,
+                f"the model with {positions} positions needs {words}{needed} {name}, but the core"
+                f" has {available}; take fewer positions or {larger}",
+            )
+
+    try:
+        passes, sampler = model.list(), []
+    except ValueError:  # an address is too large for its field, before all words are counted
+        check("at least ")
+        raise
     if sampled:  # the multipliers are behind the first descriptor, in its word
         multipliers = count * GROUPS_OF_WORD + DESCRIPTOR_BYTES // PAIR_BYTES
         sampler = model.sampler(multipliers)
     image.replace(0, _packed(passes + sampler))
-    streamed = program or Image()
-    for name, needed, available in (
-        (f"words ({_sizes(image)})", image.used, config.words),
-        (f"words of program memory ({_sizes(streamed)})", streamed.used, config.program_words),
-        ("groups", model.layout.groups, config.groups),
-        ("side groups", model.layout.side_groups, config.side_groups),
-    ):
-        require(
-            needed <= available,
-            f"the model with {positions} positions needs {needed} {name}, but the core has"
-            f" {available}; take fewer positions or a larger core",
-        )
+    check()
     tables = [np.stack([table.base, table.slope], -1) for table in (
         exp_table(), weights.layers[0].silu,
     )]
