@@ -22,7 +22,7 @@ def test_a_core_for_networks_of_a_board():
     assert target.array == target.config.array
     message = (
         "--for of ulx3s-85f must be networks or networks-sdram or batch1 or networks-onnx or"
-        " language, not 'nothing'"
+        " language or language-sdram, not 'nothing'"
     )
     with rejects(ModelError, message):
         target_of("ulx3s-85f", "nothing")
