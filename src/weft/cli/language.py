@@ -6,7 +6,6 @@ import sys
 import time
 
 from weft.cli import language_board
-from weft.cli.language_board import tokens_per_second
 from weft.cli.options import integer, number, output_file
 from weft.cli.progress import slow_task
 
@@ -222,10 +221,8 @@ def _check_core(session, golden, target=None):
         target = board_target(*_BOARD)
     rate = ""
     if target.clock is not None:
-        rate = (
-            f": {tokens_per_second(1e6 * target.clock / last)} at {target.clock:g} MHz, the clock"
-            f" of {target.name}"
-        )
+        each = language_board.tokens_per_second(1e6 * target.clock / last)
+        rate = f": {each} at {target.clock:g} MHz, the clock of {target.name}"
     print(
         f"{last:,} cycles for the token at position {len(cycles) - 1}{rate}; text"
         f" {'equal to' if equal else 'DIFFERENT from'} the golden model, cycles"
