@@ -46,7 +46,7 @@ class LanguageModel:
     name : str
         Name of the file without its suffix.
     source : str
-        The kind of file: ``llama2.c``, ``GGUF`` or ``Hugging Face``.
+        The kind of file: ``llama2.c``, ``GGUF``, ``Hugging Face`` or ``microGPT``.
     weights : Weights
         With at most 512 positions.
     tokenizer : Tokenizer
@@ -64,7 +64,7 @@ class LanguageModel:
     ):
         for field in dataclasses.fields(weights):
             value = getattr(weights, field.name)
-            if field.name != "shape" and not np.isfinite(value).all():
+            if isinstance(value, np.ndarray) and not np.isfinite(value).all():
                 raise ModelError(f"{name}: {field.name} must be numbers; the file is damaged")
         require(
             tokenizer.bos >= 0, f"{name}: the tokenizer must have a token that starts a text"
@@ -77,7 +77,7 @@ class LanguageModel:
         self.weights, self.tokenizer, self.file_positions = weights, tokenizer, file_positions
 
     def compile(self) -> LanguageProgram:
-        """Quantize the model; the ranges of its maps come from 16 texts that it writes itself.
+        """Quantize the model; the ranges of its maps come from texts that it writes itself.
 
         Raises ModelError if a scale is outside the limits of the integers.
         """
