@@ -9,9 +9,15 @@ from weft.golden.language import Shape, Weights
 from weft.models.language.tokenizer import PieceTokenizer
 
 __all__ = [
-    "SMALL", "pieces", "random_weights", "write_gguf", "write_hugging_face",
+    "MICROGPT", "SMALL", "pieces", "random_microgpt", "random_weights", "write_gguf",
+    "write_hugging_face",
 ]
 
+# The well-known microGPT: 4,192 weights.
+MICROGPT = Shape(
+    dim=16, layers=1, heads=4, kv_heads=4, hidden=64, vocab=27, positions=16,
+    architecture="microgpt",
+)
 SMALL = Shape(dim=32, layers=2, heads=4, kv_heads=2, hidden=64, vocab=300, positions=48)
 
 
@@ -33,6 +39,25 @@ def random_weights(shape: Shape, seed: int, *, tied: bool = True) -> Weights:
         ffn_gain=gains(n, dim), w1=normal(n, hidden, dim), w2=normal(n, dim, hidden),
         w3=normal(n, hidden, dim), final_gain=gains(dim),
         classifier=embedding if tied else normal(shape.vocab, dim),
+    )
+
+
+def random_microgpt(shape: Shape = MICROGPT, seed: int = 1) -> Weights:
+    """The same of a microGPT."""
+    rng = np.random.default_rng(seed)
+
+    def normal(*size, scale=1.0):
+        return (rng.standard_normal(size) * scale / np.sqrt(size[-1])).astype(np.float32)
+
+    n, dim, hidden = shape.layers, shape.dim, shape.hidden
+    ones = np.ones((n, dim), np.float32)
+    return Weights(
+        shape=shape, embedding=normal(shape.vocab, dim), attention_gain=ones,
+        wq=normal(n, dim, dim, scale=2), wk=normal(n, dim, dim), wv=normal(n, dim, dim),
+        wo=normal(n, dim, dim), ffn_gain=ones, w1=normal(n, hidden, dim),
+        w2=normal(n, dim, hidden), w3=None, final_gain=None,
+        classifier=normal(shape.vocab, dim, scale=3),
+        position_embedding=normal(shape.positions, dim),
     )
 
 

@@ -9,6 +9,7 @@ from weft.hw.language_core.control import Prompt
 from weft.hw.language_core.micro.layouts import fields_of
 from weft.language_core.config import GROUPS_OF_WORD
 from weft.language_core.descriptors import CoreError
+from weft.language_core.latencies import COIN_BITS
 from weft.language_core.microcode import (
     INSTRUCTION_BITS,
     KIND_BITS,
@@ -29,7 +30,7 @@ class MicroSequencer(wiring.Component):
     ``limit``: an instruction a cycle.
 
     What a token is, and where it ends, is as of `weft.hw.language_core.control.PassControl`. After
-    an abort it stops at the next instruction.
+    an abort it executes no further instruction, and stops when no result is on its way.
 
     Attributes
     ----------
@@ -105,14 +106,17 @@ class MicroSequencer(wiring.Component):
                 m.d.sync += self.valid.eq(~loads & ~ends)
                 with m.If(~loads):
                     m.d.sync += following.eq(following + 1)
-                with m.If(aborted):
-                    m.d.sync += self.valid.eq(0)
-                    self._stop(m, CoreError.ABORTED)
-                with m.Elif(wrong):
-                    m.d.sync += self.valid.eq(0)
-                    self._stop(m, CoreError.KIND)
+                with m.If(aborted | wrong):
+                    m.d.sync += [
+                        self.valid.eq(0), elapsed.eq(0),
+                        self.error.eq(Mux(aborted, CoreError.ABORTED, CoreError.KIND)),
+                    ]
+                    m.next = "DRAIN"
                 with m.Elif(ends):
                     m.next = "END"
+            with m.State("DRAIN"):  # a result, or the coin, may be on its way
+                with m.If(elapsed == COIN_BITS):
+                    m.next = "IDLE"
             with m.State("END"):
                 m.d.sync += [elapsed.eq(elapsed), self.cycles.eq(elapsed)]
                 self._end(m, token, more_prompt, aborted)

@@ -37,7 +37,7 @@ network without Python. It calls the driver of the IP kit in the folder ip, whic
 
 def add(parser):
     """Add the arguments of ``weft compile``."""
-    add_network(parser, ".tflite, .onnx, .gguf or .bin")
+    add_network(parser, ".tflite, .onnx, .gguf, .bin or .npz")
     add_target(parser, default=False)
     add_batch(parser)
     parser.add_argument(

@@ -42,7 +42,7 @@ are equal. Time on the host is not predicted.
 
 def add(parser):
     """Add the arguments of ``weft report``."""
-    add_network(parser, ".tflite, .onnx, .gguf, .bin or .weft")
+    add_network(parser, ".tflite, .onnx, .gguf, .bin, .npz or .weft")
     add_target(parser)
     add_batch(parser)
     parser.add_argument(

@@ -39,6 +39,8 @@ def equal(found, weights, tolerance=0.0):
         if field.name == "shape":  # GGUF has epsilon in float32
             assert np.float32(a.epsilon) == np.float32(b.epsilon)
             assert dataclasses.replace(a, epsilon=b.epsilon) == b
+        elif b is None:
+            assert a is None
         else:
             assert a.dtype == np.float32
             np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * np.abs(b).max())

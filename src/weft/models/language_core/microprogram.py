@@ -348,6 +348,8 @@ def compile_microprogram(
     _check(weights, positions)
     token = _Token(weights, positions)
     at = token.layout
+    _check_space(positions, "groups", -(-at.values // LANES), config.groups)
+    _check_space(positions, "side groups", at.side_words, config.side_groups)
     # The number of instructions does not depend on the places of the embeddings.
     length = len(token.build(dict.fromkeys(By, 0)))
     sampler = len(_end(Sampling(1, 1, 0), at.logits, weights.shape.vocab))
@@ -365,16 +367,7 @@ def compile_microprogram(
         "embeddings": embeddings.nbytes // PAIR_BYTES // GROUPS_OF_WORD,
     }
     sizes = ", ".join(f"{name} {size}" for name, size in words.items())
-    for name, needed, available in (
-        (f"words ({sizes})", sum(words.values()), config.words),
-        ("groups", -(-at.values // LANES), config.groups),
-        ("side groups", at.side_words, config.side_groups),
-    ):
-        require(
-            needed <= available,
-            f"the model with {positions} positions needs {needed} {name}, but the core has"
-            f" {available}; take fewer positions or a smaller model",
-        )
+    _check_space(positions, f"words ({sizes})", sum(words.values()), config.words)
     token = _Token(weights, positions)
     instructions = token.build(rows)
     start = _packed([*instructions, End()])
@@ -386,6 +379,14 @@ def compile_microprogram(
     return MicroProgram(
         config, positions, weights.shape.vocab, instructions, at.logits, main,
         np.concatenate(tables), words,
+    )
+
+
+def _check_space(positions, name, needed, available):
+    require(
+        needed <= available,
+        f"the model with {positions} positions needs {needed} {name}, but the core has"
+        f" {available}; take fewer positions or a smaller model",
     )
 
 
