@@ -367,7 +367,8 @@ def _cells(config):
 
 
 _SHAPES = PerKind(
-    product=_cells, network=_cells, language=lambda config: f"1 x {config.columns} PEs of {config.depth} MAC",
+    product=_cells, network=_cells,
+    language=lambda config: f"1 x {config.columns} PEs of {config.depth} MAC",
 )
 
 

@@ -1,6 +1,6 @@
 """`MicroLanguageCore`: four columns, a lane, and a microprogram in the main memory."""
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal, signed
+from amaranth.hdl import Array, Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.utils import ceil_log2
 
@@ -19,10 +19,10 @@ from weft.language_core.microcode import (
     KIND_BITS,
     LANE_TABLE,
     LANE_VALUE,
-    Kind,
     Lane,
-    OutPlace,
+    Opcode,
     Product,
+    ResultPlace,
     Scalar,
     Setup,
     Shift,
@@ -67,18 +67,18 @@ class MicroLanguageCore(wiring.Component):
         m.submodules.coin = coin = CoinUnit()
         self._outside(m, sequencer, memory, lane)
         word = memory.read_data
-        is_kind = {kind: Signal(name=f"is_{kind.name.lower()}") for kind in Kind}
+        is_kind = {kind: Signal(name=f"is_{kind.name.lower()}") for kind in Opcode}
         for kind, signal in is_kind.items():
             m.d.comb += signal.eq(sequencer.valid & (word[:KIND_BITS] == kind))
         setup = Signal(InstructionFields(Setup))
-        with m.If(is_kind[Kind.SETUP]):
+        with m.If(is_kind[Opcode.SETUP]):
             m.d.sync += setup.eq(word[: InstructionFields(Setup).size])
         values, cached, write = self._memories(m, word)
-        sums = self._columns(m, word, is_kind[Kind.PRODUCT], values, cached)
+        sums = self._columns(m, word, is_kind[Opcode.PRODUCT], values, cached)
         scale = Signal(16, reset_less=True)
         self._lane(m, word, sequencer, values, sums, scale, lane)
         valid = self._results(m, setup, is_kind, word, sequencer, lane, reductions, write)
-        with m.If(valid & (setup.out_place == OutPlace.SCALE)):
+        with m.If(valid & (setup.out_place == ResultPlace.SCALE)):
             m.d.sync += scale.eq(lane.result)
         self._scalars(m, word, is_kind, setup, lane, reductions, normaliser, coin)
         m.d.comb += [
@@ -187,9 +187,9 @@ class MicroLanguageCore(wiring.Component):
 
     def _results(self, m, setup, is_kind, word, sequencer, lane, reductions, write):
         """Where results go, and what is reduced of them; returns whether there is a result."""
-        new, begin = fields_of(Setup, word), is_kind[Kind.SETUP]
+        new, begin = fields_of(Setup, word), is_kind[Opcode.SETUP]
         latest = LANE_TABLE - Bank.LATENCY
-        ahead = pipeline(m, is_kind[Kind.LANE], latest, "result_ahead")
+        ahead = pipeline(m, is_kind[Opcode.LANE], latest, "result_ahead")
         place, count = Signal(11, reset_less=True), Signal(9, reset_less=True)
         position = sequencer.position
         moved = Mux(new.moved == Shift.ROW, position << 4, Mux(
@@ -210,8 +210,8 @@ class MicroLanguageCore(wiring.Component):
             write["residual_address"].eq(place),
             write["address"].eq(pipeline(m, place, Bank.LATENCY + 1, "result_place")),
             write["data"].eq(lane.result),
-            write["values"].eq(valid & (setup.out_place == OutPlace.ACTIVATIONS)),
-            write["side"].eq(valid & (setup.out_place == OutPlace.SIDE)),
+            write["values"].eq(valid & (setup.out_place == ResultPlace.ACTIVATIONS)),
+            write["side"].eq(valid & (setup.out_place == ResultPlace.SIDE)),
             lane.residual.eq(write["residual"]), lane.beyond.eq(beyond),
             reductions.kind.eq(setup.reduction), reductions.least.eq(setup.least),
             reductions.start.eq(begin), reductions.starting.eq(new.reduction),
@@ -230,12 +230,12 @@ class MicroLanguageCore(wiring.Component):
         """Scales, and the coin of a random choice."""
         fields = fields_of(Scalar, word)
         m.d.comb += [
-            normaliser.start.eq(is_kind[Kind.SCALAR]), normaliser.root.eq(fields.root),
+            normaliser.start.eq(is_kind[Opcode.SCALAR]), normaliser.root.eq(fields.root),
             normaliser.number.eq(Mux(
                 fields.root, reductions.squares + fields.addend, reductions.total
             )),
             lane.argument.eq(normaliser.argument), lane.exponent.eq(normaliser.exponent),
             coin.load.eq(pipeline(m, self.start & ~self.busy, 1, "seed_load")),
-            coin.seed.eq(self.seed), coin.start.eq(is_kind[Kind.COIN]),
+            coin.seed.eq(self.seed), coin.start.eq(is_kind[Opcode.COIN]),
             coin.total.eq(reductions.total), reductions.mark.eq(coin.mark),
         ]

@@ -15,8 +15,8 @@ from weft.language_core.microcode import (
     LANE_TABLE,
     LANE_VALUE,
     NUMBER_BITS,
+    MicroReduction,
     Operation,
-    Reduction,
     Setup,
     Table,
 )
@@ -176,11 +176,11 @@ class MicroReductions(wiring.Component):
 
     Attributes
     ----------
-    kind : In, `Reduction`
+    kind : In, `MicroReduction`
     least : In, 15 bits
     start : In, 1 bit
         Pulse, with a Setup, whose kind is ``starting``.
-    starting : In, `Reduction`
+    starting : In, `MicroReduction`
     mark : In, 29 bits
         With ``start``.
     valid : In, 1 bit
@@ -208,7 +208,7 @@ class MicroReductions(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        maximum = self.valid & (self.kind == Reduction.MAXIMUM) & ~self.beyond
+        maximum = self.valid & (self.kind == MicroReduction.MAXIMUM) & ~self.beyond
         with m.If(maximum & (self.first | (self.maximum < self.result))):
             m.d.sync += [self.maximum.eq(self.result), self.best.eq(self.index)]
         kept = pipeline(m, Mux(self.result[:15] < self.least, 0, self.result[:15]), 1, "kept")
@@ -217,18 +217,18 @@ class MicroReductions(wiring.Component):
         found = Signal()
         with m.If(self.start):
             m.d.sync += [
-                self.total.eq(Mux(self.starting == Reduction.PICK, self.mark, 0)), found.eq(0),
+                self.total.eq(Mux(self.starting == MicroReduction.PICK, self.mark, 0)), found.eq(0),
             ]
-        with m.Elif(valid & (self.kind == Reduction.TOTAL)):
+        with m.Elif(valid & (self.kind == MicroReduction.TOTAL)):
             m.d.sync += self.total.eq(self.total + kept)
-        with m.Elif(valid & (self.kind == Reduction.PICK) & ~found):
+        with m.Elif(valid & (self.kind == MicroReduction.PICK) & ~found):
             with m.If(self.total < kept):
                 m.d.sync += [found.eq(1), self.best.eq(index)]
             with m.Else():
                 m.d.sync += self.total.eq(self.total - kept)
         m.submodules.square = square = DspMultiplier(a=signed(16), b=signed(16))
         m.d.comb += [square.a.eq(self.result), square.b.eq(self.result)]
-        is_square = self.valid & (self.kind == Reduction.SQUARES)
+        is_square = self.valid & (self.kind == MicroReduction.SQUARES)
         squared = pipeline(m, is_square, square.LATENCY, "squared")
         with m.If(self.start):
             m.d.sync += self.squares.eq(0)

@@ -16,8 +16,8 @@ from weft.language_core.microcode import (
     ROW_GROUPS,
     By,
     End,
-    Kind,
     Load,
+    Opcode,
 )
 
 __all__ = ["GROUP_BITS", "MicroSequencer"]
@@ -71,9 +71,9 @@ class MicroSequencer(wiring.Component):
         load, end = (fields_of(each, self.read_data) for each in (Load, End))
         row = Mux(load.by == By.TOKEN, token, self.position) * ROW_GROUPS
         m.d.comb += [
-            loads.eq(self.valid & (kind == Kind.LOAD)),
-            ends.eq(self.valid & (kind == Kind.END) & (more_prompt | ~end.within_prompt)),
-            wrong.eq(self.valid & ((kind == 0) | (kind > Kind.END))),
+            loads.eq(self.valid & (kind == Opcode.LOAD)),
+            ends.eq(self.valid & (kind == Opcode.END) & (more_prompt | ~end.within_prompt)),
+            wrong.eq(self.valid & ((kind == 0) | (kind > Opcode.END))),
             self.group.eq(Mux(loads, load.group + row, following)),
         ]
         m.d.sync += [

@@ -103,8 +103,8 @@ def board_numbers(program, target) -> dict:
 
     Raises ModelError if the core cannot execute the model.
     """
-    from weft.language_core.config import TEXT_TOKENS
     from weft.golden.language.sampling import GREEDY
+    from weft.language_core.config import TEXT_TOKENS
     from weft.models.language_core.board_writer import text_cycles
     from weft.models.language_core.program import largest_program
 

@@ -17,8 +17,8 @@ from weft.latencies import ICE40_DSP_ACCUMULATOR, MEMORY_READ
 __all__ = [
     "DRAIN", "END_CYCLES", "INSTRUCTION_BITS", "KIND_BITS", "LANE_OUT", "LANE_TABLE", "LANE_VALUE",
     "NORMALISED", "NUMBER_BITS", "ROW_GROUPS", "SUM", "By", "Coin", "End", "Idle", "Instruction",
-    "Lane", "Load", "OutPlace", "Operation", "Product", "Scalar", "Setup", "Shift", "Table",
-    "ValueSource", "cycles_of", "field_shapes",
+    "Lane", "Load", "MicroReduction", "Opcode", "Operation", "Product", "ResultPlace", "Scalar",
+    "Setup", "Shift", "Table", "ValueSource", "cycles_of", "field_shapes",
 ]
 
 INSTRUCTION_BITS, KIND_BITS = 64, 4
@@ -36,7 +36,7 @@ NORMALISED = 10  # from a `Scalar` to the lane that takes its argument
 END_CYCLES = 1  # of a token, beside its instructions
 
 
-class Kind(IntEnum):
+class Opcode(IntEnum):
     """What an instruction does; 0 is an error."""
 
     IDLE = 1
@@ -65,7 +65,7 @@ class Table(IntEnum):
     RSQRT = 2  # of the last `Scalar`
 
 
-class OutPlace(IntEnum):
+class ResultPlace(IntEnum):
     """Where results go."""
 
     NONE = 0
@@ -97,7 +97,7 @@ class By(IntEnum):
     POSITION = 1
 
 
-class Reduction(IntEnum):
+class MicroReduction(IntEnum):
     """What is computed of results, besides storing them."""
 
     NONE = 0
@@ -115,7 +115,7 @@ def _bits(bits, *, default=0, signed=False, count=1):
 class Instruction:
     """An instruction; its first KIND_BITS bits are its kind."""
 
-    KIND: ClassVar[Kind]
+    KIND: ClassVar[Opcode]
     CYCLES: ClassVar[int] = 1
 
     def __post_init__(self):
@@ -143,7 +143,7 @@ class Instruction:
 class Idle(Instruction):
     """Nothing."""
 
-    KIND = Kind.IDLE
+    KIND = Opcode.IDLE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +163,7 @@ class Product(Instruction):
         Otherwise.
     """
 
-    KIND = Kind.PRODUCT
+    KIND = Opcode.PRODUCT
     value: int = _bits(9)
     first: int = _bits(1)
     cached: int = _bits(1)
@@ -186,7 +186,7 @@ class Lane(Instruction):
         16 bits, not negative.
     """
 
-    KIND = Kind.LANE
+    KIND = Opcode.LANE
     value: int = _bits(9)
     source: int = _bits(2)
     part: int = _bits(2)
@@ -198,7 +198,7 @@ class Setup(Instruction):
     """What the lane does with the values that follow; no result may be on its way.
 
     The maximum of the last results becomes the pivot. Totals and squares become 0; with
-    `Reduction.PICK` the total becomes the mark of the coin.
+    `MicroReduction.PICK` the total becomes the mark of the coin.
 
     Attributes
     ----------
@@ -207,7 +207,7 @@ class Setup(Instruction):
     step : int
         From the place of a result to the next one.
     moved : Shift
-    out_place : OutPlace
+    out_place : ResultPlace
     operation : Operation
     table : Table
     scaled : bool
@@ -221,15 +221,15 @@ class Setup(Instruction):
         Negative results become 0.
     residual : bool
         The value at the place of the result is added.
-    reduction : Reduction
+    reduction : MicroReduction
     masked : bool
-        Results are of positions: `Reduction.MAXIMUM` leaves out those after the current one, and
-        what a table gives for them is 0.
+        Results are of positions: `MicroReduction.MAXIMUM` leaves out those after the current one,
+        and what a table gives for them is 0.
     least : int
-        Smaller results count as 0 in a total and for `Reduction.PICK`.
+        Smaller results count as 0 in a total and for `MicroReduction.PICK`.
     """
 
-    KIND = Kind.SETUP
+    KIND = Opcode.SETUP
     out: int = _bits(11)
     step: int = _bits(7, default=1)
     moved: int = _bits(2)
@@ -257,7 +257,7 @@ class Load(Instruction):
     by : By
     """
 
-    KIND = Kind.LOAD
+    KIND = Opcode.LOAD
     CYCLES = 2  # no instruction is read meanwhile
     group: int = _bits(14)
     by: int = _bits(1)
@@ -277,7 +277,7 @@ class Scalar(Instruction):
     addend : int
     """
 
-    KIND = Kind.SCALAR
+    KIND = Opcode.SCALAR
     root: int = _bits(1)
     addend: int = _bits(32)
 
@@ -286,7 +286,7 @@ class Scalar(Instruction):
 class Coin(Instruction):
     """Throw the coin, whose mark is a random part of the total."""
 
-    KIND = Kind.COIN
+    KIND = Opcode.COIN
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -299,7 +299,7 @@ class End(Instruction):
         Only if more of the prompt follows.
     """
 
-    KIND = Kind.END
+    KIND = Opcode.END
     within_prompt: int = _bits(1)
 
 

@@ -28,7 +28,8 @@ _NO_PROGRESS = 60.0  # seconds in which a token must come, also of a simulated b
 def text_cycles(program, how: Sampling, first: int, prompt: int, end: int) -> int:
     """Cycles of a text on a board, from its start to the end of position ``end - 1``.
 
-    ``program`` is what the core has; it chooses tokens by ``how``. The prompt has ``prompt`` tokens from position ``first`` on.
+    ``program`` is what the core has; it chooses tokens by ``how``. The prompt has ``prompt`` tokens
+    from position ``first`` on.
     """
     emits = [position + 1 >= first + prompt for position in range(first, end)]
     return sum(

@@ -22,10 +22,10 @@ from weft.language_core.microcode import (
     Instruction,
     Lane,
     Load,
+    MicroReduction,
     Operation,
-    OutPlace,
     Product,
-    Reduction,
+    ResultPlace,
     Scalar,
     Setup,
     Shift,
@@ -143,7 +143,7 @@ class _Assembler:
 
     def scale(self, table):
         """The scale of the last `scalar`, by a table."""
-        self.setup(operation=Operation.TABLE, table=table, out_place=OutPlace.SCALE)
+        self.setup(operation=Operation.TABLE, table=table, out_place=ResultPlace.SCALE)
         self.idle_until(self._normalised)
         self.lane()
 
@@ -203,7 +203,7 @@ class _Token(_Assembler):
         """``rows`` has the first groups of both embeddings."""
         weights, at = self._weights, self.layout
         self._embedding(rows)
-        self._norm(weights.embedding_norm, at.x, Reduction.SQUARES)
+        self._norm(weights.embedding_norm, at.x, MicroReduction.SQUARES)
         for number, layer in enumerate(weights.layers):
             self._norm(layer.attention_norm, at.a)
             self._cache(number, layer)
@@ -211,13 +211,13 @@ class _Token(_Assembler):
                 self._head(number, layer, head)
             self._add(layer.o, at.mean)
             self._norm(layer.ffn_norm, at.a)
-            self.matrix(layer.w1, at.a, out=at.h, out_place=OutPlace.ACTIVATIONS, relu=1)
+            self.matrix(layer.w1, at.a, out=at.h, out_place=ResultPlace.ACTIVATIONS, relu=1)
             self._add(layer.w2, at.h)
         self.drain()
         self.add(End(within_prompt=1))
         self.matrix(
-            weights.classifier, at.x, out=at.logits, out_place=OutPlace.ACTIVATIONS,
-            reduction=Reduction.MAXIMUM,
+            weights.classifier, at.x, out=at.logits, out_place=ResultPlace.ACTIVATIONS,
+            reduction=MicroReduction.MAXIMUM,
         )
         self.drain()
         return self.code
@@ -227,44 +227,44 @@ class _Token(_Assembler):
         for by in By:
             last = by == By.POSITION
             self.setup(
-                out=self.layout.x, out_place=OutPlace.ACTIVATIONS, residual=last,
-                reduction=Reduction.SQUARES if last else Reduction.NONE,
+                out=self.layout.x, out_place=ResultPlace.ACTIVATIONS, residual=last,
+                reduction=MicroReduction.SQUARES if last else MicroReduction.NONE,
             )
             for group in range(self._weights.shape.dim // LANES):
                 self.add(Load(group=rows[by] + group, by=by))
                 for part in range(LANES):
                     self.lane(part=part, source=ValueSource.LOADED, multiplier=1)
 
-    def _norm(self, shift, out, reduction=Reduction.NONE):
+    def _norm(self, shift, out, reduction=MicroReduction.NONE):
         """The norm of the residual, whose squares were just summed."""
         self.scalar(root=1, addend=self._weights.epsilon)
         self.scale(Table.RSQRT)
         self.setup(
-            out=out, out_place=OutPlace.ACTIVATIONS, scaled=1, shift=shift, reduction=reduction
+            out=out, out_place=ResultPlace.ACTIVATIONS, scaled=1, shift=shift, reduction=reduction
         )
         self.values(self.layout.x, self._weights.shape.dim)
 
     def _add(self, rows, source):
         """Add results to the residual, and sum its squares."""
         self.matrix(
-            rows, source, out=self.layout.x, out_place=OutPlace.ACTIVATIONS, residual=1,
-            reduction=Reduction.SQUARES,
+            rows, source, out=self.layout.x, out_place=ResultPlace.ACTIVATIONS, residual=1,
+            reduction=MicroReduction.SQUARES,
         )
 
     def _cache(self, number, layer):
         """Queries; and the keys and values of this position."""
         at = self.layout
-        self.matrix(layer.q, at.a, out=at.q, out_place=OutPlace.ACTIVATIONS)
+        self.matrix(layer.q, at.a, out=at.q, out_place=ResultPlace.ACTIVATIONS)
         self.matrix(
             layer.k, at.a, out=LANES * at.key(number), step=LANES * at.blocks,
-            moved=Shift.POSITION, out_place=OutPlace.SIDE, narrow=1,
+            moved=Shift.POSITION, out_place=ResultPlace.SIDE, narrow=1,
         )
         for first in range(0, self._weights.shape.dim, _ROW):
             part = slice(first, first + _ROW)
             rows = Rows(layer.v.weights[part], layer.v.multipliers[part], layer.v.shift)
             self.matrix(
                 rows, at.a, out=LANES * at.value(number, first), moved=Shift.ROW,
-                out_place=OutPlace.SIDE, narrow=1,
+                out_place=ResultPlace.SIDE, narrow=1,
             )
 
     def _head(self, number, layer, head):
@@ -272,8 +272,8 @@ class _Token(_Assembler):
         at, size, positions = self.layout, self._weights.shape.head_dim, self._positions
         first = head * size
         self.setup(
-            out=at.scores, out_place=OutPlace.ACTIVATIONS, shift=layer.score_shift,
-            reduction=Reduction.MAXIMUM, masked=1,
+            out=at.scores, out_place=ResultPlace.ACTIVATIONS, shift=layer.score_shift,
+            reduction=MicroReduction.MAXIMUM, masked=1,
         )
         for block in range(at.blocks):
             self.products(
@@ -285,7 +285,7 @@ class _Token(_Assembler):
             self.taken([1] * LANES)
         self.setup(
             operation=Operation.TABLE, table=Table.EXP, out=at.scores,
-            out_place=OutPlace.ACTIVATIONS, reduction=Reduction.TOTAL, masked=1,
+            out_place=ResultPlace.ACTIVATIONS, reduction=MicroReduction.TOTAL, masked=1,
         )
         self.values(at.scores, positions)
         self.scalar()
@@ -300,7 +300,7 @@ class _Token(_Assembler):
         self.products(tiles[0])  # while the total is normalised
         self.scale(Table.RECIPROCAL)
         self.setup(
-            out=at.mean + first, out_place=OutPlace.ACTIVATIONS, scaled=1, shift=16 - VALUE_BITS
+            out=at.mean + first, out_place=ResultPlace.ACTIVATIONS, scaled=1, shift=16 - VALUE_BITS
         )
         self.taken([0] * LANES)
         for tile in tiles[1:]:
@@ -313,20 +313,20 @@ def _end(how, logits, vocabulary):
     code = _Assembler()
     if how != GREEDY:
         code.setup(
-            operation=Operation.DISTANCE, out=logits, out_place=OutPlace.ACTIVATIONS,
-            shift=how.shift, reduction=Reduction.MAXIMUM,
+            operation=Operation.DISTANCE, out=logits, out_place=ResultPlace.ACTIVATIONS,
+            shift=how.shift, reduction=MicroReduction.MAXIMUM,
         )
         code.values(logits, vocabulary, how.multiplier)
         code.setup(
             operation=Operation.TABLE, table=Table.EXP, out=logits,
-            out_place=OutPlace.ACTIVATIONS, reduction=Reduction.TOTAL, least=how.least,
+            out_place=ResultPlace.ACTIVATIONS, reduction=MicroReduction.TOTAL, least=how.least,
         )
         code.values(logits, vocabulary)
         code.drain()
         code.add(Coin())
         for _ in range(COIN_BITS + 1):
             code.add(Idle())
-        code.setup(reduction=Reduction.PICK, least=how.least)
+        code.setup(reduction=MicroReduction.PICK, least=how.least)
         code.values(logits, vocabulary)
         code.drain()
     code.add(End())

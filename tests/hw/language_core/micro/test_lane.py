@@ -11,8 +11,8 @@ from weft.language_core.microcode import (
     LANE_TABLE,
     LANE_VALUE,
     NORMALISED,
+    MicroReduction,
     Operation,
-    Reduction,
     Table,
 )
 
@@ -173,7 +173,7 @@ def test_the_maximum_is_the_first_of_the_largest(reductions):
     rng = np.random.default_rng(5)
     values = rng.integers(-100, -50, 90)
     beyond = np.arange(90) > 60
-    found = _reduced(reductions, Reduction.MAXIMUM, values, beyond=beyond, gap=2)
+    found = _reduced(reductions, MicroReduction.MAXIMUM, values, beyond=beyond, gap=2)
     assert found["maximum"] == values[:61].max()
     assert found["best"] == values[:61].argmax()
 
@@ -181,9 +181,9 @@ def test_the_maximum_is_the_first_of_the_largest(reductions):
 def test_totals_and_squares(reductions):
     rng = np.random.default_rng(6)
     p = rng.integers(0, 32768, 70)
-    assert _reduced(reductions, Reduction.TOTAL, p, least=9000)["total"] == p[p >= 9000].sum()
+    assert _reduced(reductions, MicroReduction.TOTAL, p, least=9000)["total"] == p[p >= 9000].sum()
     x = np.array([-32768] * 60 + [32767, 3, -1])
-    assert _reduced(reductions, Reduction.SQUARES, x, gap=1)["squares"] == (x * x).sum()
+    assert _reduced(reductions, MicroReduction.SQUARES, x, gap=1)["squares"] == (x * x).sum()
 
 
 @pytest.mark.parametrize("least", [0, 6000])
@@ -191,5 +191,5 @@ def test_the_pick_is_the_first_whose_sum_exceeds_the_mark(reductions, least):
     p = np.random.default_rng(7).integers(0, 32768, 20)
     kept = np.where(p < least, 0, p)
     for mark in (0, int(kept[0]), int(kept[0]) - 1, int(kept.sum()) // 2, int(kept.sum()) - 1):
-        found = _reduced(reductions, Reduction.PICK, p, mark=max(mark, 0), least=least)
+        found = _reduced(reductions, MicroReduction.PICK, p, mark=max(mark, 0), least=least)
         assert found["best"] == (kept.cumsum() > max(mark, 0)).argmax()
