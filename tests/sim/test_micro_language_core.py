@@ -9,6 +9,7 @@ from language_models import MICROGPT
 from language_programs import MICRO, golden_text, quantized_microgpt
 
 import weft
+from weft.cli import main
 from weft.golden.language import IntegerModel
 from weft.golden.language.sampling import GREEDY, sampling, start_state
 from weft.language_core.descriptors import CoreError
@@ -165,3 +166,24 @@ def test_the_names_of_the_examples(core):
             ends.add(session.ended)
             names.add(prompt + name)
     assert len(names) > 8 and "stop token" in ends
+
+
+def test_a_name_by_the_command(capsys):
+    """The rate is that of the board whose core it is."""
+    command = ["run", str(EXAMPLE), "--on", "sim", "--prompt", "br", "--temperature", "0.8"]
+    assert main([*command, "--seed", "3"]) == 0
+    said = capsys.readouterr()
+    name = "".join(weft.load(EXAMPLE).open().generate("br", 16, temperature=0.8, seed=3))
+    assert said.out == f"br{name}\n"
+    assert "2,389 cycles for the token at position" in said.err
+    assert "the clock of icebreaker-language; text equal to the golden model" in said.err
+    assert "cycles as predicted" in said.err
+
+
+@pytest.mark.slow
+def test_names_on_a_simulated_board(capsys):
+    """At the pins of the serial port: greedy, then with a temperature."""
+    for how in ([], ["--temperature", "0.9", "--seed", "2"]):
+        assert main(["run", str(EXAMPLE), "--on", "board", "--prompt", "da", *how]) == 0
+        said = capsys.readouterr().err
+        assert "text equal to the golden model, cycles as predicted" in said
