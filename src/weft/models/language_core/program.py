@@ -204,8 +204,12 @@ def _check_architecture(weights, wanted, how):
     found = weights.shape.architecture
     require(
         found == wanted,
-        f"the model must be a {wanted} for a core {how} a microprogram, not a {found}",
+        f"the model must be a {wanted} for a core {how} a microprogram, not a {found}; weft build"
+        f" {_BOARDS[found]} --for language makes a core for it",
     )
+
+
+_BOARDS = {LLAMA: "ulx3s-85f", MICROGPT: "icebreaker"}
 
 
 def _check(weights, positions):
