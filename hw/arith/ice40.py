@@ -209,10 +209,10 @@ class DspAccumulator(Ice40Accumulator):
             with m.If(self.write_en):
                 m.d.sync += self.sum.eq(self.next_sum(value))
             return m
-        operands = {}
+        operands, signs = {}, {}
         for name, value in (("A", self.a), ("B", self.b)):
             operands[f"i_{name}"] = extended = Signal(signed(16))
-            operands[f"p_{name}_SIGNED"] = Const(value.shape().signed, 1)
+            signs[f"p_{name}_SIGNED"] = Const(value.shape().signed, 1)
             m.d.comb += extended.eq(value)
         load = self.shift if self.folded else 0
         start = Signal(32)
@@ -234,7 +234,7 @@ class DspAccumulator(Ice40Accumulator):
             "SB_MAC16", i_CLK=ClockSignal(), i_CE=Const(1, 1),
             **{f"p_{name}_REG": Const(name in "AB", 1) for name in "ABCD"},
             **{f"p_PIPELINE_16x16_MULT_REG{n}": Const(1, 1) for n in (1, 2)},
-            p_MODE_8x8=Const(0, 1), p_NEG_TRIGGER=Const(0, 1),
+            **signs, p_MODE_8x8=Const(0, 1), p_NEG_TRIGGER=Const(0, 1),
             **halves, **operands, i_C=start[16:], i_D=start[:16], o_O=self.sum,
             **{f"i_{name}HOLD": Const(0, 1) for name in "ABCD"},
             **{f"i_{name}": Const(0, 1) for name in ("CI", "ACCUMCI", "SIGNEXTIN")},
