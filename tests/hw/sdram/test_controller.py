@@ -169,7 +169,9 @@ def test_refused_bursts_are_answered_and_change_nothing():
     one.check(after)
 
 
-@pytest.mark.parametrize("lasts", [(1, 0, 0, 1), (0, 0, 0, 0), (0, 1, 1, 1)])
+@pytest.mark.parametrize("lasts", [
+    (1, 0, 0, 1), (0, 0, 0, 0), pytest.param((0, 1, 1, 1), marks=pytest.mark.slow)
+])
 def test_a_write_with_a_wrong_last_gets_an_error(lasts):
     one = bench("x16, beats of 4")
     beats = [(n + 7, 15) for n in range(4)]
