@@ -24,10 +24,10 @@ from weft.network_core.descriptors import (
 )
 from weft.sim.network_core import HostTraffic, NetworkSimulation
 
+# `test_job_sequences.py` has quick jobs on MICRO and EARLY.
 CHIPS = [
-    SIMULATED, MICRO,
-    *(pytest.param(c, marks=pytest.mark.slow) for c in (EARLY, ROW, *SIMULATED_SLOWLY)),
-    *(pytest.param(c, marks=pytest.mark.long) for c in SIMULATED_LONG),
+    SIMULATED, *(pytest.param(c, marks=pytest.mark.slow) for c in (MICRO, ROW, *SIMULATED_SLOWLY)),
+    *(pytest.param(c, marks=pytest.mark.long) for c in (EARLY, *SIMULATED_LONG)),
 ]
 
 
@@ -35,12 +35,6 @@ CHIPS = [
 def core(request):
     with NetworkSimulation(request.param) as simulation:
         yield simulation
-
-
-# Of the quick cores, only the first one; `test_network_errors.py` has errors on both.
-FIRST = pytest.mark.parametrize("core", [
-    SIMULATED, pytest.param(MICRO, marks=pytest.mark.slow), *CHIPS[2:]
-], indirect=True, ids=lambda c: f"{c.array.target}-{c.array.name}")
 
 
 def lists(config, count, seed, **options):
@@ -145,7 +139,6 @@ def wrong_list(config, kind, field, value):
     raise AssertionError(f"no list has an error with {field} {value}")
 
 
-@FIRST
 @pytest.mark.parametrize("fault", tiers(
     FAULTS, "output beyond", "words", "result_bytes", long=["output before", "jobs", "result"]
 ))
@@ -255,7 +248,6 @@ def test_a_job_with_add_right_behind_a_job_with_sums(core):
     execute_jobs(core, loads, jobs, memory, list_vector=800, log=600)
 
 
-@FIRST
 def test_an_error_in_a_part_and_a_list_after_it(core):
     """A list that is cut off after a part leaves no sums to the next list."""
     config, limit = core.config, core.config.words * 3 // 4
@@ -338,7 +330,6 @@ def test_a_list_at_once_after_an_abort_in_any_cycle(core, stride, parts):
         compare_memories(config, found, expected, log, case.jobs)
 
 
-@FIRST
 def test_the_host_accesses_the_memory_while_a_list_runs(core):
     config = core.config
     area = config.vectors // 8
