@@ -74,14 +74,18 @@ def pieces(vocab: int = SMALL.vocab) -> PieceTokenizer:
 
 
 def write_gguf(path: Path, weights: Weights, quantization: str, **changes) -> None:
-    """Write a model with the package `gguf`; ``changes`` are other values of its fields."""
+    """Write a model with the package `gguf`; ``changes`` are other values of its fields.
+
+    ``more`` is the name of a tensor that it has, too.
+    """
     import gguf
 
     kind = gguf.GGMLQuantizationType[quantization]
     shape, tokenizer = weights.shape, pieces(weights.shape.vocab)
     values = {
         "architecture": "llama", "rope_scaling": "none", "tokenizer": "llama",
-        "context_length": shape.positions, "kv_heads": shape.kv_heads, **changes,
+        "context_length": shape.positions, "kv_heads": shape.kv_heads, "add_bos": True, "more": "",
+        **changes,
     }
     writer = gguf.GGUFWriter(path, values["architecture"])
     writer.add_context_length(values["context_length"])
@@ -100,6 +104,7 @@ def write_gguf(path: Path, weights: Weights, quantization: str, **changes) -> No
     writer.add_token_scores(tokenizer.scores.tolist())
     writer.add_bos_token_id(1)
     writer.add_eos_token_id(2)
+    writer.add_add_bos_token(values["add_bos"])
 
     def add(name, array):
         if array.ndim == 1:
@@ -111,6 +116,8 @@ def write_gguf(path: Path, weights: Weights, quantization: str, **changes) -> No
     add("output_norm.weight", weights.final_gain)
     if weights.classifier is not weights.embedding:
         add("output.weight", weights.classifier)
+    if values["more"]:
+        add(values["more"], weights.final_gain)
     names = {
         "attention_gain": "attn_norm", "wq": "attn_q", "wk": "attn_k", "wv": "attn_v",
         "wo": "attn_output", "ffn_gain": "ffn_norm", "w1": "ffn_gate", "w2": "ffn_down",

@@ -7,16 +7,8 @@ import time
 from pathlib import Path
 
 from weft.cli import bitstream_report
-from weft.cli.options import (
-    add_config,
-    add_network_core_fields,
-    changed_config,
-    integer,
-    output_file,
-    output_folder,
-    path,
-)
-from weft.files import written_whole
+from weft.cli.options import add_config, add_network_core_fields, changed_config, integer, path
+from weft.files import output_file, output_folder, written_whole
 
 __all__ = [
     "DESCRIPTION", "HELP", "add", "add_board", "add_design", "board_of", "designed_board", "run",

@@ -12,9 +12,9 @@ from weft.cli.network_inputs import (
     network_target,
     target_named,
 )
-from weft.cli.options import output_file, output_folder, path
+from weft.cli.options import path
 from weft.design import PerKind
-from weft.files import write_bytes
+from weft.files import output_file, output_folder, write_bytes
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 

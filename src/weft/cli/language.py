@@ -6,8 +6,9 @@ import sys
 import time
 
 from weft.cli import language_board
-from weft.cli.options import integer, number, output_file
+from weft.cli.options import integer, number
 from weft.cli.progress import slow_task
+from weft.files import output_file
 
 __all__ = [
     "add_choice", "add_text", "compile_model", "core_writer", "is_language",

@@ -2,7 +2,7 @@
 
 import sys
 
-from weft.cli.options import check_baud, open_by_name
+from weft.cli.options import open_by_name
 from weft.cli.progress import progress, slow_task
 
 __all__ = ["board_facts", "board_numbers", "core_target", "run"]
@@ -40,7 +40,6 @@ def run(args, program, write_text, tokens: int, **how) -> int:
     from weft.models.language_core.board_writer import BoardWriter
     from weft.models.language_core.program import default_config
 
-    check_baud(args.baud, args.on)
     target = core_target(args)
     config = target and target.config
     if args.on == "board":

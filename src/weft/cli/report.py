@@ -16,9 +16,9 @@ from weft.cli.network_inputs import (
     network_target,
     target_named,
 )
-from weft.cli.options import output_file, path
+from weft.cli.options import path
 from weft.cli.progress import slow_task
-from weft.files import write_text
+from weft.files import output_file, write_text
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 

@@ -24,10 +24,10 @@ from weft.cli.network_values import (
     repeat,
     write_outputs,
 )
-from weft.cli.options import add_baud, check_baud, integer, open_by_name, output_file, path
+from weft.cli.options import add_baud, check_connection, integer, open_by_name, path
 from weft.cli.progress import slow_task
 from weft.design import PRODUCT, PerKind
-from weft.files import write_text
+from weft.files import output_file, write_text
 
 __all__ = ["DESCRIPTION", "HELP", "add", "open_core", "refuse_page", "run"]
 
@@ -125,7 +125,7 @@ def add(parser):
 
 def run(args) -> int:
     """Run the command; return its exit code."""
-    check_baud(args.baud, args.on)
+    check_connection(args.on, args.baud)
     refuse_labels(args)
     output, activations, html = (
         name and output_file(name) for name in (args.output, args.activations, args.html)

@@ -134,7 +134,7 @@ def test_wrong_signs_of_a_block_are_detected(correct, wrong):
     assert cosimulate(Products(), cycles=200, models=models).startswith("FAIL")
 
 
-@pytest.mark.parametrize("make, correct, wrong", [
+@pytest.mark.parametrize("make, correct, wrong", quick(3, [
     (lambda: HalvesMultiplier(a=signed(9), b=signed(9)), "I0 & I1 |", "I0 & I1 &"),
     (
         lambda: CarryChainAccumulator(term=signed(18), folded=True),
@@ -146,7 +146,7 @@ def test_wrong_signs_of_a_block_are_detected(correct, wrong):
     ),
     (lambda: WithoutReset(PairMultiplier()), "A_SIGNED & a[7]", "A_SIGNED & a[6]"),
     (lambda: WithoutReset(PairMultiplier()), "? f_reg", "? f_product"),
-], ids=["multiplier", "chain", "block", "pair", "pair-late"])
+]), ids=["multiplier", "chain", "block", "pair", "pair-late"])
 def test_wrong_models_are_detected(make, correct, wrong):
     assert correct in MODELS
     with pytest.raises(AssertionError, match="not proven equal to their twin"):

@@ -1,6 +1,7 @@
 """A language model as a file has it, and its compilation."""
 
 import dataclasses
+from collections.abc import Collection
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from weft.models.language.quantization import (
 )
 from weft.models.language.tokenizer import Tokenizer
 
-__all__ = ["LanguageModel", "limited_shape"]
+__all__ = ["LanguageModel", "limited_shape", "refuse_unread"]
 
 CALIBRATION_SEED = 1
 
@@ -36,6 +37,15 @@ def limited_shape(name: str, **fields) -> Shape:
     except ModelError as error:
         raise ModelError(f"{name}: {error}") from error
     return shape
+
+
+def refuse_unread(name: str, tensors: Collection[str]) -> None:
+    """Raise ModelError if a file has more tensors than the model: a bias, a norm of the heads."""
+    if tensors:
+        raise ModelError(
+            f"{name}: the model must have the tensors of the kind llama, without bias, and no"
+            f" other one: {min(tensors)}"
+        )
 
 
 class LanguageModel:
