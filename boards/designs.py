@@ -17,7 +17,8 @@ from weft.network_core.config import NetworkCoreConfig
 
 __all__ = [
     "BATCH1_85F", "ECP5_25F", "ECP5_45F", "ECP5_85F", "GOWIN_9", "GOWIN_18", "ICE40_HX8K",
-    "ICE40_UP5K", "LANGUAGE_85F", "LANGUAGE_SDRAM_85F", "NETWORKS_25F", "NETWORKS_85F",
+    "ICE40_UP5K", "LANGUAGE_85F", "LANGUAGE_SDRAM_85F", "LANGUAGE_UP5K", "NETWORKS_25F",
+    "NETWORKS_85F",
     "NETWORKS_GOWIN_18", "NETWORKS_HX8K", "NETWORKS_ONNX_85F", "NETWORKS_SDRAM_85F",
     "NETWORKS_UP5K", "configs_by_size", "min_luts",
 ]
@@ -136,6 +137,14 @@ LANGUAGE_85F = NetworkDesign(
 LANGUAGE_SDRAM_85F = dataclasses.replace(
     LANGUAGE_85F, config=dataclasses.replace(LANGUAGE_85F.config, program_words=1 << 18),
     placed=False,
+)
+
+# The core with a microprogram: its main memory is the SPRAM, and it has all DSP blocks.
+LANGUAGE_UP5K = NetworkDesign(
+    config=LanguageCoreConfig(
+        target="ice40up", words=1024, groups=128, side_groups=256, microprogram=True
+    ),
+    clock=36, baud=3_000_000, placer="static",
 )
 
 _MIN_MAC_LUTS = 50  # lower bound of the LUTs of a MAC in logic

@@ -59,17 +59,17 @@ def language_model(config: LanguageCoreConfig) -> Path:
 
     def verilog():
         from weft.hw import export
-        from weft.hw.language_core.core import LanguageCore
+        from weft.hw.language_core.core import language_core
         from weft.hw.language_core.sdram_core import SdramLanguageCore
 
-        core = LanguageCore(config) if chip is None else SdramLanguageCore(
+        core = language_core(config) if chip is None else SdramLanguageCore(
             config, chip=chip, timing=chip.timing(SDRAM_MHZ)
         )
         return export.to_verilog(core, name="language", model=True)
 
     return verilated.executable(
-        "language", f"language{config.words}", *build.design(verilog, repr(config), repr(chip)),
-        HARNESS, top="language", defines=[f"READ_LATENCY={SELECTED}", *chip_macros(chip)],
+        "language", config.name, *build.design(verilog, repr(config), repr(chip)), HARNESS,
+        top="language", defines=[f"READ_LATENCY={SELECTED}", *chip_macros(chip)],
     )
 
 

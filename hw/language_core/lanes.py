@@ -11,7 +11,7 @@ from weft.language_core.config import LANES
 from weft.language_core.descriptors import Factor, Operand
 from weft.language_core.latencies import LANES_OUT, TABLE_OUT
 
-__all__ = ["ENTRIES", "LaneControl", "Lanes", "clamp"]
+__all__ = ["ENTRIES", "LaneControl", "Lanes", "PIECES", "clamp", "shifted"]
 
 PIECES = 512  # of a table
 ENTRIES = 2 * PIECES  # exp, and silu
@@ -120,8 +120,8 @@ class Lanes(wiring.Component):
         for n in range(LANES):
             product = self._product(m, n, raw, tables[n])
             rounded = pipeline(m, product + rounding, 1, f"rounded_{n}")
-            coarse = pipeline(m, _shifted(rounded, shift["coarse"], 8), 1, f"coarse_{n}")
-            fine = pipeline(m, _shifted(coarse, shift["fine"], 1), 1, f"fine_{n}")
+            coarse = pipeline(m, shifted(rounded, shift["coarse"], 8), 1, f"coarse_{n}")
+            fine = pipeline(m, shifted(coarse, shift["fine"], 1), 1, f"fine_{n}")
             clamped = pipeline(m, clamp(fine, 32), 1, f"clamped_{n}")
             side = Mux(self.control.residual, self.side[n], 0)
             wide = pipeline(m, clamped + side, 1, f"wide_{n}")
@@ -231,9 +231,8 @@ class Lanes(wiring.Component):
         return pipeline(m, (high + lower.product)[:51].as_signed(), 1, f"product_{n}")
 
 
-def _shifted(value, places, unit):
+def shifted(value, places, unit):
     """``value >> (places * unit)``."""
-    shifted = value
     for n, bit in enumerate(places):
-        shifted = Mux(bit, shifted >> (unit << n), shifted)
-    return shifted
+        value = Mux(bit, value >> (unit << n), value)
+    return value

@@ -264,7 +264,7 @@ def test_a_session_on_the_core_samples_the_golden_text(core, text_program, how):
         assert [*session.generate(prompt, 14, **given)] == [*golden.generate(prompt, 14, **given)]
         assert (session.tokens, session.ended) == (golden.tokens, golden.ended)
         assert writer.cycles == [
-            token_cycles(writer.passes, n, emits=n + 1 >= session.prompt_tokens)
+            writer.program.token_cycles(writer.how, n, emits=n + 1 >= session.prompt_tokens)
             for n in range(writer.position)
         ]
 

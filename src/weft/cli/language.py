@@ -6,19 +6,20 @@ import sys
 import time
 
 from weft.cli import language_board
-from weft.cli.options import integer, number, output_file
+from weft.cli.options import integer, number
 from weft.cli.progress import slow_task
+from weft.files import output_file
 
 __all__ = [
     "add_choice", "add_text", "compile_model", "core_writer", "is_language",
     "refuse_text", "report", "run", "simulated_core", "write_text",
 ]
 
-_BOARD = "ulx3s-85f", "language"  # whose clock the rate of a simulated core has
+# Whose clock the rate of a simulated core has.
+_LLAMA_BOARD, _MICROGPT_BOARD = "ulx3s-85f", "icebreaker"
 _WHERE = (
-    "on a language core, which weft build ulx3s-85f --for language makes, or --for language-sdram"
-    " for a model that is larger than the chip; --on sim simulates it, --on golden computes the"
-    " same"
+    "on a language core, which weft build {} --for language makes{}; --on sim simulates it, --on"
+    " golden computes the same"
 )
 _TOKENS = 200
 
@@ -142,11 +143,11 @@ def run(args, found) -> int:
 
 
 def core_writer(program, config=None):
-    """The `CoreWriter` of a program for a language core, or for the default one."""
-    from weft.language_core.config import LanguageCoreConfig
+    """The `CoreWriter` of a program for a core, or for the default one of its architecture."""
+    from weft.models.language_core.program import default_config
     from weft.models.language_core.writer import CoreWriter
 
-    return CoreWriter(program.weights, config or LanguageCoreConfig())
+    return CoreWriter(program.weights, config or default_config(program.weights))
 
 
 def simulated_core(config):
@@ -204,21 +205,21 @@ def _check_core(session, golden, target=None):
 
     The rate is at the clock of ``target``, if it has one, or of the board with the default core.
     """
-    from weft.language_core.cycles import as_predicted, token_cycles
+    from weft.language_core.cycles import as_predicted
     from weft.models.target import board_target
     from weft.sim.sdram import simulated_memory
 
     writer = session.writer
     cycles, memory = writer.cycles, simulated_memory(writer.program.config)
     right = all(
-        as_predicted(count, token_cycles(
-            writer.passes, position, emits=position + 1 >= session.prompt_tokens, memory=memory
+        as_predicted(count, writer.program.token_cycles(
+            writer.how, position, emits=position + 1 >= session.prompt_tokens, memory=memory
         ), memory) for position, count in enumerate(cycles)
     )
     equal = (golden.tokens, golden.ended) == (session.tokens, session.ended)
     last = cycles[-1]
     if target is None:
-        target = board_target(*_BOARD)
+        target = board_target(_board_of(session.program), "language")
     rate = ""
     if target.clock is not None:
         each = language_board.tokens_per_second(1e6 * target.clock / last)
@@ -332,7 +333,8 @@ def _numbers(program):
     """Sizes and work of a program, by their names in JSON."""
     shape = program.weights.shape
     attention = 2 * shape.dim * (shape.dim + shape.kv_dim)
-    products = shape.layers * (attention + 3 * shape.dim * shape.hidden)
+    of_hidden = 3 if shape.is_llama else 2
+    products = shape.layers * (attention + of_hidden * shape.dim * shape.hidden)
     return {
         "dim": shape.dim, "layers": shape.layers, "heads": shape.heads,
         "kv_heads": shape.kv_heads, "hidden": shape.hidden, "vocab": shape.vocab,
@@ -369,4 +371,11 @@ def _facts(program):
         f"a token: {n['macs_per_token']:,} MAC, and {n['macs_per_position']:,} for each position"
         f" before it; the cache has {n['cache_bytes_per_position']:,} bytes a position"
     )
-    yield f"where it runs: {_WHERE}"
+    larger = ", or --for language-sdram for one with an SDRAM"
+    where = _board_of(program), larger if program.weights.shape.is_llama else ""
+    yield f"where it runs: {_WHERE.format(*where)}"
+
+
+def _board_of(program):
+    """A board whose language core executes the program."""
+    return _LLAMA_BOARD if program.weights.shape.is_llama else _MICROGPT_BOARD

@@ -2,7 +2,7 @@
 
 import sys
 
-from weft.cli.options import check_baud, open_by_name
+from weft.cli.options import open_by_name
 from weft.cli.progress import progress, slow_task
 
 __all__ = ["board_facts", "board_numbers", "core_target", "run", "tokens_per_second"]
@@ -30,7 +30,8 @@ def core_target(args):
     if target is not None and target.kind != LANGUAGE:
         raise ModelError(
             f"{target.name} has a {target.kind}, and {args.network} is a language model: it runs on"
-            f" a {LANGUAGE}; --board ulx3s-85f --for language"
+            f" a {LANGUAGE}; --board ulx3s-85f --for language, for a microGPT --board icebreaker"
+            " --for language"
         )
     return target
 
@@ -41,14 +42,13 @@ def run(args, program, write_text, tokens: int, **how) -> int:
     ``write_text`` is the one of `weft.cli.language`, which has no import of this module then.
     """
     from weft.host.language_driver import LanguageDriver
-    from weft.language_core.config import LanguageCoreConfig
     from weft.models.language_core.board_writer import BoardWriter
+    from weft.models.language_core.program import default_config
 
-    check_baud(args.baud, args.on)
     target = core_target(args)
     config = target and target.config
     if args.on == "board":
-        config = config or LanguageCoreConfig()
+        config = config or default_config(program.weights)
     if config is not None:  # a wrong argument is an error before a board is opened
         writer = BoardWriter(program, config, tokens)
         program.open(writer).generate(args.prompt or "", tokens, **how)
@@ -126,8 +126,9 @@ def board_numbers(program, target) -> dict:
 
     Raises ModelError if the core cannot execute the model.
     """
+    from weft.golden.language.sampling import GREEDY
     from weft.language_core.config import BEAT_BYTES, TEXT_TOKENS
-    from weft.language_core.cycles import token_bytes, token_cycles
+    from weft.language_core.cycles import token_bytes
     from weft.models.language_core.board_writer import text_cycles
     from weft.models.language_core.program import largest_program
     from weft.network_core.cycles.memory import PERIOD
@@ -135,8 +136,8 @@ def board_numbers(program, target) -> dict:
     found = largest_program(program.weights, target.config)
     positions = min(found.positions, TEXT_TOKENS)
     memory, counts = target.memory, (1, positions // 2, positions)
-    cycles = {n: token_cycles(found.passes, n - 1, memory=memory) for n in counts}
-    text = text_cycles(found.passes, 0, 1, positions, memory)
+    cycles = {n: found.token_cycles(GREEDY, n - 1, memory=memory) for n in counts}
+    text = text_cycles(found, GREEDY, 0, 1, positions, memory)
     program_memory = {} if memory is None else {
         "program_words": target.config.program_words,
         "program_words_used": sum(found.program_words.values()),

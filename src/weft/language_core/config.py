@@ -1,4 +1,4 @@
-"""`LanguageCoreConfig`: the sizes of a one-row core for language models."""
+"""`LanguageCoreConfig`: the sizes of a core for language models."""
 
 import dataclasses
 import hashlib
@@ -26,27 +26,37 @@ WORD_BEATS = WORD_BYTES // BEAT_BYTES  # a word is one burst
 PROGRAM_BITS = 20  # of the number of a word in the program memory
 TEXT_TOKENS = 1024  # of the memory for the text, on a board: a block RAM
 _LIMITS = {"words": (16, 4096), "groups": (16, 4096), "side_groups": (4, 1024)}
+_MICRO_LIMITS = {"words": (16, 1024), "groups": (16, 128), "side_groups": (4, 512)}
+_MICRO_COLUMNS = 4  # of a core with a microprogram; each has one product in a cycle
+_MICRO_TARGETS = "generic", "ice40up"  # whose DSP blocks it instantiates, or a simulator models
 
 
 @dataclass(frozen=True)
 class LanguageCoreConfig:
-    """The sizes of a one-row core: 1 x 8 x 16 MAC cells, int8 weights and int16 activations.
+    """The sizes of a core of one row, with int8 weights and int16 activations.
+
+    By default it has 1 x 8 x 16 MAC cells and reads a list of passes. With a microprogram it has 1
+    x 4 MAC cells and reads an instruction a cycle: it computes models of the architecture microgpt.
 
     Attributes
     ----------
     words : int
-        Words of the main memory, 128 bytes each: weights, keys, values, parameters, descriptors.
-        A multiple of 16 in 16..4096.
+        Words of the main memory, 128 bytes each: weights, keys, values, parameters, descriptors;
+        or instructions. A multiple of 16 in 16..4096; with a microprogram at most 1024.
     groups : int
-        Groups of the activation memory, four int16 each. A multiple of 16 in 16..4096.
+        Groups of the activation memory, four int16 each. A multiple of 16 in 16..4096; with a
+        microprogram at most 128.
     side_groups : int
-        Groups of the side memory, which has the residual and the second factors; 4..1024.
+        Groups of the side memory, which has the residual and the second factors; 4..1024. With a
+        microprogram it has keys and values, four int8 a group; 4..512.
     program_words : int
         Words of the program memory behind AXI4, which then has the weights, and the keys and values
         of all layers: a multiple of 16 in 16..1048576. With 0 there is none, and all of a model is
-        in the main memory.
+        in the main memory. With a microprogram it is 0.
     target : str
-        FPGA family, as in `weft.config.Config`.
+        FPGA family, as in `weft.config.Config`. With a microprogram, ``ice40up`` or ``generic``,
+        which is for simulation only.
+    microprogram : bool
 
     Raises
     ------
@@ -61,11 +71,13 @@ class LanguageCoreConfig:
     side_groups: int = 512
     program_words: int = 0
     target: str = "generic"
+    microprogram: bool = False
 
     def __post_init__(self):
+        limits = _MICRO_LIMITS if self.microprogram else _LIMITS
         problems = [
             f"{name} must be in {low}..{high}, not {getattr(self, name)}"
-            for name, (low, high) in _LIMITS.items() if not low <= getattr(self, name) <= high
+            for name, (low, high) in limits.items() if not low <= getattr(self, name) <= high
         ]
         problems += [
             f"{name} must be a multiple of 16, not {getattr(self, name)}"
@@ -75,10 +87,29 @@ class LanguageCoreConfig:
             problems.append(
                 f"program_words must be 0 or in 16..{1 << PROGRAM_BITS}, not {self.program_words}"
             )
+        if self.program_words and self.microprogram:
+            problems.append(
+                f"program_words must be 0 with a microprogram, not {self.program_words}"
+            )
         if self.target not in TARGETS:
             problems.append(f"target must be one of {', '.join(TARGETS)}, not {self.target}")
+        elif self.microprogram and self.target not in _MICRO_TARGETS:
+            problems.append(
+                f"target must be {' or '.join(_MICRO_TARGETS)} with a microprogram, not"
+                f" {self.target}"
+            )
         if problems:
             raise ValueError("; ".join(problems))
+
+    @property
+    def columns(self) -> int:
+        """Sums that the array computes at the same time."""
+        return _MICRO_COLUMNS if self.microprogram else COLUMNS
+
+    @property
+    def depth(self) -> int:
+        """Products of a column in a cycle."""
+        return 1 if self.microprogram else DEPTH
 
     @property
     def vectors(self) -> int:
@@ -104,7 +135,7 @@ class LanguageCoreConfig:
     def name(self) -> str:
         """Short name, usable as the name of a folder or a file."""
         memory = f"_program{self.program_words}" if self.program_words else ""
-        return f"language_1x{COLUMNS}x{DEPTH}_{self.words}{memory}"
+        return f"language_1x{self.columns}x{self.depth}_{self.words}{memory}"
 
     @property
     def hash(self) -> int:
@@ -118,4 +149,4 @@ class LanguageCoreConfig:
     @property
     def peak(self) -> int:
         """MAC/cycle when the whole array is active."""
-        return COLUMNS * DEPTH
+        return self.columns * self.depth

@@ -18,7 +18,7 @@ LATENCY = 2  # cycles that an address must be stable before its register can be 
 _SIZES = "words", "groups", "side_groups"
 # The first two are in DONE, too.
 STATE = ["text_status", "text_cycles", "token_cycles"]
-REGISTERS = [*registers.IDENTITY, *_SIZES, "target", "text_tokens", *STATE]
+REGISTERS = [*registers.IDENTITY, *_SIZES, "target", "text_tokens", "microprogram", *STATE]
 PROGRAM_WORDS = len(REGISTERS)  # of a core with a program memory; a register that is not there is 0
 
 
@@ -26,7 +26,7 @@ def describe(config: LanguageCoreConfig) -> list[int]:
     """The constant registers of ``config`` but for PROGRAM_WORDS: all before `STATE`."""
     return [
         *registers.identity(config), *(getattr(config, name) for name in _SIZES),
-        list(TARGETS).index(config.target), TEXT_TOKENS,
+        list(TARGETS).index(config.target), TEXT_TOKENS, int(config.microprogram),
     ]
 
 
@@ -46,8 +46,11 @@ def decode(words: list[int], program_words: int = 0) -> LanguageCoreConfig:
             f"register text_tokens must be {TEXT_TOKENS}, not {values['text_tokens']}"
         )
     sizes = {name: values[name] for name in _SIZES}
+    if values["microprogram"] > 1:
+        raise ValueError(f"register microprogram must be 0 or 1, not {values['microprogram']}")
     config = LanguageCoreConfig(
-        **sizes, program_words=program_words, target=targets[values["target"]]
+        **sizes, program_words=program_words, target=targets[values["target"]],
+        microprogram=bool(values["microprogram"]),
     )
     registers.check_hash(words, config)
     return config

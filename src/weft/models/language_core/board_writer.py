@@ -9,7 +9,6 @@ from weft.host.language_driver import NO_TOKEN, LanguageDriver
 from weft.host.recovery import AcceleratorError
 from weft.host.transport import TransportError
 from weft.language_core.config import GROUPS_OF_WORD, TEXT_TOKENS, WORD_BYTES, LanguageCoreConfig
-from weft.language_core.cycles import token_cycles
 from weft.language_core.descriptors import CoreError
 from weft.language_core.register_map import TextState
 from weft.models.errors import require
@@ -30,19 +29,20 @@ _NO_PROGRESS = 60.0  # seconds in which a token must come, also of a simulated b
 
 
 def text_cycles(
-    passes, first: int, prompt: int, end: int, memory: ProgramTiming | None = None
+    program, how: Sampling, first: int, prompt: int, end: int,
+    memory: ProgramTiming | None = None,
 ) -> int:
     """Cycles of a text on a board, from its start to the end of position ``end - 1``.
 
-    The prompt has ``prompt`` tokens from position ``first`` on. ``memory`` is the timing of a
-    program memory.
+    ``program`` is what the core has; it chooses tokens by ``how``. The prompt has ``prompt`` tokens
+    from position ``first`` on. ``memory`` is the timing of a program memory.
     """
-    total = 0
-    for position in range(first, end):
-        emits = position + 1 >= first + prompt
-        total += token_cycles(passes, position, emits=emits, memory=memory)
-        total += TOKEN_WAIT if position < first + prompt else TOKEN_NEXT
-    return total
+    emits = [position + 1 >= first + prompt for position in range(first, end)]
+    return sum(
+        program.token_cycles(how, position, emits=emit, memory=memory)
+        + (TOKEN_WAIT if position < first + prompt else TOKEN_NEXT)
+        for position, emit in enumerate(emits, first)
+    )
 
 
 TOKEN_WAIT, TOKEN_NEXT = 6, 2
@@ -66,7 +66,7 @@ class BoardWriter:
 
     Attributes
     ----------
-    program : LanguageCoreProgram
+    program : LanguageCoreProgram or MicroProgram
         With as many positions as the memory of the core has space for.
     state : TextState or None
         At the end of the text; None before it was seen.
@@ -141,6 +141,8 @@ class BoardWriter:
         comes from there."""
         if self.program.program:
             return [self.program.moved]
+        if not self.program.caches:
+            return []
         words = self.program.words["cache"] // (2 * len(self.program.caches))
         return [(first, words) for pair in self.program.caches for first in pair]
 
@@ -193,8 +195,7 @@ class BoardWriter:
         if self.state is None or self.state.error != CoreError.NONE:
             return None
         return text_cycles(
-            self.program.list_of(self.how), self._first, self._prompt, self.state.position,
-            self.memory,
+            self.program, self.how, self._first, self._prompt, self.state.position, self.memory
         )
 
     def _begin(self, tokens, end, how, state):
