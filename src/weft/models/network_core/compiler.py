@@ -49,7 +49,7 @@ __all__ = ["compile_network_core"]
 _MAX_BATCH = (1 << 16) - 1  # turns of a loop
 _MAX_RESULT = 1024  # bytes that DONE carries
 _LOG_BYTES = 8  # of each job
-_SHARES = 1, 0.9, 0.75  # of the memory for stripes: maps with gaps have fewer bank conflicts
+_SHARES = 1, 0.95, 0.9, 0.75  # of the memory for stripes: maps with gaps have fewer bank conflicts
 
 
 def compile_network_core(
@@ -273,10 +273,11 @@ class _Compiler:
                 layer.title, size, shape_of_jobs(layer), layer_panels,
                 layer.read_as_added >= 0, loads,
                 softmax_cycles(config, layer.columns, layer.pixels) if layer.is_softmax else 0,
-                layer.b >= 0,
+                layer.b >= 0, same,
             )
-            for layer, size, layer_panels, loads in zip(
-                divided.layers, sizes, panels, _table_loads(divided), strict=True
+            for layer, size, layer_panels, loads, same in zip(
+                divided.layers, sizes, panels, _table_loads(divided), _same_lines(divided),
+                strict=True,
             )
         ]
         products = [step for step in divided.host if step.placement.on_weft]
@@ -395,6 +396,17 @@ def _notes_of_variables(divided):
         names = [each.name for each in divided.states if (each.before in divided.variables) == kept]
         if names:
             yield f"{text} {', '.join(names)}"
+
+
+def _same_lines(divided):
+    """Return for each layer one before with the same parameters, as stripes have, or None."""
+    found, first = [], {}
+    for number, layer in enumerate(divided.layers):
+        arrays = layer.weights, layer.bias, layer.multiplier, layer.shift
+        key = layer.layout, *map(id, arrays)
+        alone = layer.addition is None and not layer.is_softmax
+        found.append(first.setdefault(key, number) if alone else number)
+    return [None if same == number else same for number, same in enumerate(found)]
 
 
 def _table_loads(divided):

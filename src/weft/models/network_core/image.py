@@ -59,7 +59,7 @@ class MemoryImage:
     end : int
         The vector after the last run part.
     cycles : int
-        Of all lists, about; 0 without a choice.
+        Of all lists, about; 0 without the pace of a program memory.
     areas : dict of int
         Bytes of the lists, the weights, the parameters and the ADD tables of all parts. With a
         choice ``kept``, those of the run parts and of the log.
@@ -129,16 +129,16 @@ def make_image(
         own = [entry for entry in streamed if entry.part in parts]
         loads = [_load(entry, graph, sizes, schedule, config, parts[0]) for entry in own]
         lists.append((parts, own, loads))
-    room, chosen, cycles = -1, None, 0
+    chosen, cycles = None, 0
     if pace:
         room = config.vectors - arena * batch - length * DESCRIPTOR_BYTES // depth - log
-    if room >= 0:
         # Numbers in the order of the loads, so that the choice is the same each time.
         numbers = {id(entry.vectors): n for n, entry in enumerate(stored)}
         timed = [_timed(*each, schedule, pace, config, numbers) for each in lists]
-        kept = choose_kept(timed, room)
+        kept = choose_kept(timed, room) if room >= 0 else set()
         cycles = sum(list_cycles(jobs, kept) for jobs in timed)
-        chosen = {place for place, number in numbers.items() if number in kept}
+        if room >= 0:
+            chosen = {place for place, number in numbers.items() if number in kept}
     runs, streams, stream = [], [], first
     if chosen is not None:
         first = arena * batch
@@ -270,7 +270,8 @@ def _data(graph, sizes, schedule, maps, config):
             rows = slice(tiles.start * size.row_lines, tiles.stop * size.row_lines)
             lines = np.concatenate([columns[rows], added]).view(np.int8)
             yield _Data(
-                number, LoadTarget.PARAMETERS, part.line_jobs, schedule.lines_resident,
+                number, LoadTarget.PARAMETERS, part.line_jobs, 
+                part.layer in schedule.resident_lines,
                 lines.reshape(-1, depth),
             )
         if part.table_jobs is not None:

@@ -18,6 +18,7 @@ __all__ = ["BufferSchedule", "LayerDemand", "Part", "schedule_buffers"]
 
 _JOB_LATENCY = 58  # cycles from the last store of a job to the one of the next, less its steps
 _SHARES = (1, 2, 3, 4, 6, 8)  # parts of B that one job may use
+_RING = 8  # a part of the parameter lines is for layers whose lines are not resident: one of these
 _SEARCH = 1 / 3  # of the time of a compilation, about; the cycle model takes the rest
 
 
@@ -40,6 +41,8 @@ class LayerDemand:
         Cycles of a SOFTMAX, which uses the ADD table; 0 of other layers.
     computed : bool
         The layers before compute its words of B.
+    lines_of : int or None
+        A layer before with the same parameter lines; both are without ADD.
     """
 
     name: str
@@ -50,6 +53,7 @@ class LayerDemand:
     loads_table: bool = False
     softmax: int = 0
     computed: bool = False
+    lines_of: int | None = None
 
     def cycles(self, tiles: int, config: NetworkCoreConfig) -> int:
         """Return the cycles of a job of some tiles, without its latency."""
@@ -110,15 +114,17 @@ class BufferSchedule:
     Attributes
     ----------
     parts : tuple of Part
-    b_resident, lines_resident : bool
-        Weights, or parameters, stay in their buffer: one list loads them, before all inferences.
+    b_resident : bool
+        Weights stay in their buffer: one list loads them, before all inferences.
+    resident_lines : frozenset of int
+        Layers whose parameters stay in their buffer, likewise.
     cycles : int
         Approximate cycles of an inference.
     """
 
     parts: tuple[Part, ...]
     b_resident: bool
-    lines_resident: bool
+    resident_lines: frozenset[int]
     cycles: int
 
 
@@ -130,6 +136,8 @@ def schedule_buffers(
 
     If all words of B fit, they are resident, but for those that a layer computes; parameters
     likewise. They are not if the lists are not ``alone``: then others use the buffers between them.
+    If parameters come from a program memory, and not all fit, those of some layers are resident:
+    of layers with few words of B in a tile, whose jobs have the most lines.
     The first job of a layer with ADD loads the ADD table, if the layer needs another one. Otherwise
     a job uses at most a share of B, so that weights load while jobs before it compute. The shares
     of `_SHARES` are tried for all layers together, and then for each layer alone; jobs of equal
@@ -176,7 +184,7 @@ def _best_shares(demands, config, equal, b_resident, alone, pace, advance):
     )
     for layer in range(len(demands)):
         # Shares with other numbers of tiles; the first one of each.
-        tiles = {search.tiles(layer, share, True): share for share in reversed(_SHARES)}
+        tiles = {search.tiles(layer, share, None): share for share in reversed(_SHARES)}
         for share in tiles.values() if len(tiles) > 1 else ():
             other = [*best.shares[:layer], share, *best.shares[layer + 1 :]]
             best = search.better(best, other, layer) or best
@@ -235,6 +243,10 @@ class _State:
         When each job ends; the first one is the start.
     loaded : int
         When the last load ends.
+    line_starts : list of int
+        The first parameter line of each layer whose lines are resident; 0 for others.
+    fixed : int
+        Resident parameter lines.
     table_jobs : int
         Jobs until the last one with ADD.
     """
@@ -243,12 +255,15 @@ class _State:
     lines: BufferPlaces
     ends: list[int] = field(default_factory=lambda: [0])
     loaded: int = 0
+    line_starts: list[int] = field(default_factory=list)
+    fixed: int = 0
     table_jobs: int = 0
 
     def copied(self) -> "_State":
         """Return a state that goes on from this one."""
         return _State(
-            self.b.copied(), self.lines.copied(), self.ends.copy(), self.loaded, self.table_jobs
+            self.b.copied(), self.lines.copied(), self.ends.copy(), self.loaded,
+            self.line_starts.copy(), self.fixed, self.table_jobs,
         )
 
     def follows(self, other: "_State") -> bool:
@@ -273,7 +288,7 @@ class _Tried:
     """
 
     shares: list[int]
-    lines_resident: bool
+    resident: frozenset[int]
     states: tuple[_State, ...]
     rest: tuple[tuple[int, int], ...]
     cycles: int
@@ -317,7 +332,9 @@ class _Search:
 
     def __init__(self, demands, config, equal, b_resident, alone, pace=CHIP_PACE):
         self._demands, self._network_core, self._alone = demands, config, alone
-        self._load_cycles = pace.cycles  # of a number of reads
+        self._pace, self._load_cycles = pace, pace.cycles  # of a number of reads
+        self._ring = config.lines // _RING
+        self._by_words = sorted(range(len(demands)), key=lambda n: demands[n].sizes.tile_words)
         self._equal, self._b_resident = equal, b_resident
         self.tiles = functools.cache(self._tiles)
         self._jobs = functools.cache(self._jobs_of)
@@ -326,32 +343,35 @@ class _Search:
 
     def schedule(self, shares) -> BufferSchedule:
         """Return the schedule in which each layer's jobs use at most a share of each buffer."""
-        resident = self._lines_resident(shares)
-        state, parts = self._start(), []
-        for layer in range(len(self._demands)):
-            self._advance(state, layer, self.tiles(layer, shares[layer], resident), resident, parts)
+        resident = self._resident(shares)
+        state, parts = self._start(resident), []
+        for layer, share in enumerate(shares):
+            tiles = self.tiles(layer, share, self._line_room(layer, resident))
+            self._advance(state, layer, tiles, resident, parts)
         return BufferSchedule(tuple(parts), self._b_resident, resident, state.ends[-1])
 
     def tried(self, shares) -> _Tried:
         """Return the cycles of some shares."""
-        found = self._from(0, [], shares, self._lines_resident(shares), None)
+        found = self._from(0, [], shares, self._resident(shares), None)
         assert found is not None  # nothing to be better than
         return found
 
     def better(self, best: _Tried, shares, layer) -> _Tried | None:
         """Return the cycles of shares that differ at one layer; None if they are not fewer."""
-        resident = self._lines_resident(shares)
-        if resident != best.lines_resident:
+        resident = self._resident(shares)
+        if resident != best.resident:
             return self._from(0, [], shares, resident, best)
         return self._from(layer, list(best.states[:layer]), shares, resident, best)
 
     def _from(self, first, states, shares, resident, best):
         """The cycles from a layer on, after ``states``; None as soon as ``best`` is not worse."""
         layers = range(len(self._demands))
-        tiles = [self.tiles(layer, shares[layer], resident) for layer in layers]
-        state = best.states[first].copied() if first else self._start()
+        tiles = [
+            self.tiles(layer, shares[layer], self._line_room(layer, resident)) for layer in layers
+        ]
+        state = best.states[first].copied() if first else self._start(resident)
         for layer in layers[first:]:
-            if best and resident == best.lines_resident and layer > first and (
+            if best and resident == best.resident and layer > first and (
                 self._least(state, best.rest[layer]) >= best.cycles
                 or state.follows(best.states[layer])
             ):
@@ -363,15 +383,16 @@ class _Search:
             return None
         return _Tried(shares, resident, tuple(states), self._rest(tiles, resident), cycles)
 
-    def _rest(self, tiles, lines_resident):
+    def _rest(self, tiles, resident):
         """Return `_Tried.rest`."""
         end = load = 0
-        b, lines = _Waits(self._network_core.b_words), _Waits(self._network_core.lines)
+        b, lines = _Waits(self._network_core.b_words), _Waits(self._ring_lines(resident))
         rest = []
         for layer in reversed(range(len(self._demands))):
-            jobs = self._jobs(layer, tiles[layer], lines_resident)
+            jobs = self._jobs(layer, tiles[layer], layer in resident)
             for number, job in reversed(list(enumerate(jobs))):
-                end = job.cycles + max(end, b.after(job.words), lines.after(job.lines))
+                own = 0 if layer in resident else job.lines
+                end = job.cycles + max(end, b.after(job.words), lines.after(own))
                 load = max(load, end)
                 if self._demands[layer].loads_table and not number:
                     load += self._table_load
@@ -382,23 +403,50 @@ class _Search:
             rest.append((end, load))
         return tuple(reversed(rest))
 
-    def _start(self):
+    def _start(self, resident):
         return _State(
-            BufferPlaces(self._network_core.b_words), BufferPlaces(self._network_core.lines)
+            BufferPlaces(self._network_core.b_words), BufferPlaces(self._ring_lines(resident))
         )
 
-    def _lines_resident(self, shares):
-        """Whether the parameter lines of all layers fit."""
-        total = 0
-        for layer, (demand, share) in enumerate(zip(self._demands, shares, strict=True)):
-            tiles = self.tiles(layer, share, True)
-            total += demand.sizes.tiles * demand.sizes.row_lines
-            total += demand.adds * LINES_OF_ADD * -(-demand.sizes.tiles // tiles.tiles)
-        return self._alone and total <= self._network_core.lines
+    def _ring_lines(self, resident):
+        """Return the parameter lines of layers that are not resident, if there are any."""
+        return self._ring if resident else self._network_core.lines
 
-    def _tiles(self, layer, share, lines_resident):
+    def _line_room(self, layer, resident):
+        """Return the parameter lines that the jobs of a layer share; None for a resident layer."""
+        return None if layer in resident else self._ring_lines(resident)
+
+    def _resident(self, shares):
+        """Return the layers whose parameter lines are resident: all, if they fit."""
+        counts = []
+        for layer, (demand, share) in enumerate(zip(self._demands, shares, strict=True)):
+            jobs = -(-demand.sizes.tiles // self.tiles(layer, share, None).tiles)
+            lines = demand.sizes.tiles * demand.sizes.row_lines
+            lines += demand.adds * LINES_OF_ADD * jobs
+            counts.append(lines if demand.lines_of is None else 0)
+        if not self._alone:
+            return frozenset()
+        if sum(counts) <= self._network_core.lines:
+            return frozenset(range(len(counts)))
+        return self._some_resident(counts)
+
+    def _some_resident(self, counts):
+        """Return the layers whose lines are resident if not all fit; ``counts`` are the lines."""
+        if self._pace is CHIP_PACE:
+            return frozenset()
+        found, room = set(), self._network_core.lines - self._ring
+        for layer in self._by_words:
+            source = self._demands[layer].lines_of
+            if counts[layer] <= room and (source is None or source in found):
+                found.add(layer)
+                room -= counts[layer]
+            elif _least_lines(self._demands[layer]) > self._ring:
+                return frozenset()
+        return frozenset(found)
+
+    def _tiles(self, layer, share, line_room):
         demand = self._demands[layer]
-        return _tiles_of(demand, self._network_core, share, self._b_resident, lines_resident)
+        return _tiles_of(demand, self._network_core, share, self._b_resident, line_room)
 
     def _jobs_of(self, layer, size, lines_resident):
         """Return the jobs of a layer, each of a `_JobSize`."""
@@ -437,20 +485,26 @@ class _Search:
         """Return cycles that all jobs take at least, from a state and `_Tried.rest`."""
         return max(state.ends[-1] + rest[0], state.loaded + rest[1])
 
-    def _advance(self, state, layer, tiles, lines_resident, parts=None):
+    def _advance(self, state, layer, tiles, resident, parts=None):
         """Append the jobs of a layer to a state, and to ``parts``."""
         demand, ends = self._demands[layer], state.ends
+        lines_resident = layer in resident
+        state.line_starts.append(state.fixed)
+        first_line = self._network_core.lines - self._ring_lines(resident)
         jobs = self._jobs(layer, tiles, lines_resident)
         b_word = line = 0  # a SOFTMAX has none
         before = len(ends) - 1
         for number, job in enumerate(jobs):
-            done, b_jobs, line_jobs = len(ends) - 1, 0, 0
+            done, b_jobs, line_jobs, loaded_lines = len(ends) - 1, 0, 0, job.lines
             if job.words:
                 b_word, b_jobs = state.b.take(job.words, done + job.b_uses - 1)
                 if demand.computed:
                     b_jobs = max(b_jobs, before)
-            if job.lines:
+            if job.lines and lines_resident:
+                line, loaded_lines = self._resident_line(state, demand, job)
+            elif job.lines:
                 line, line_jobs = state.lines.take(job.lines, done + job.line_uses - 1)
+                line += first_line
             table_jobs = state.table_jobs if demand.loads_table and not number else None
             if job.b_load:
                 state.loaded = max(state.loaded, ends[b_jobs]) + job.b_load
@@ -461,28 +515,42 @@ class _Search:
             ends.append(max(ends[-1], state.loaded) + job.cycles)
             if parts is not None:
                 parts.append(Part(
-                    layer, job.first, job.tiles, job.piece, b_word, line, job.words, job.lines,
+                    layer, job.first, job.tiles, job.piece, b_word, line, job.words, loaded_lines,
                     b_jobs, line_jobs, table_jobs, job.cycles,
                 ))
         if demand.adds or demand.softmax:
             state.table_jobs = len(ends) - 1
+
+    def _resident_line(self, state, demand, job):
+        """Return the first of a job's parameter lines that are resident, and those to load."""
+        if demand.lines_of is not None:
+            return state.line_starts[demand.lines_of] + job.first * demand.sizes.row_lines, 0
+        state.fixed += job.lines
+        return state.fixed - job.lines, job.lines
 
 
 def _lines(demand, tiles):
     return tiles * demand.sizes.row_lines + demand.adds * LINES_OF_ADD
 
 
-def _tiles_of(demand, config, share, b_resident, lines_resident):
-    """Return the `_JobSize` of a layer."""
+def _least_lines(demand):
+    """Return the parameter lines of the smallest job of whole tiles."""
+    return _lines(demand, min(demand.sizes.granule, demand.sizes.tiles))
+
+
+def _tiles_of(demand, config, share, b_resident, line_room):
+    """Return the `_JobSize` of a layer; ``line_room`` is None if its parameters are resident."""
     sizes, adds = demand.sizes, demand.adds * LINES_OF_ADD
     least, limits = min(sizes.granule, sizes.tiles), [sizes.tiles]
     in_pieces = False
     for (name, of_config, size, smallest), each, extra, resident in zip(
         job_limits(sizes, config, demand.adds), (sizes.tile_words, sizes.row_lines), (0, adds),
-        (b_resident, lines_resident), strict=True,
+        (b_resident, line_room is None), strict=True,
     ):
         if resident:
             continue
+        if of_config == "lines":
+            size = line_room
         if smallest > size:
             raise ValueError(
                 f"a job of {demand.name} needs {smallest:,} {name}, and the buffer has {size:,}:"
