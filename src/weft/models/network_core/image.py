@@ -270,9 +270,8 @@ def _data(graph, sizes, schedule, maps, config):
             rows = slice(tiles.start * size.row_lines, tiles.stop * size.row_lines)
             lines = np.concatenate([columns[rows], added]).view(np.int8)
             yield _Data(
-                number, LoadTarget.PARAMETERS, part.line_jobs, 
-                part.layer in schedule.resident_lines,
-                lines.reshape(-1, depth),
+                number, LoadTarget.PARAMETERS, part.line_jobs,
+                part.layer in schedule.resident_lines, lines.reshape(-1, depth),
             )
         if part.table_jobs is not None:
             table = table_of(layer.addition, config).view(np.int8)
