@@ -150,6 +150,16 @@ def test_some_parameters_are_resident(seed):
     assert not schedule_buffers(demands, config).resident_lines  # which loads quickly
 
 
+def test_words_on_the_chip_load_quickly():
+    """All of them: as if all data were there. Half of them: between that and none."""
+    config = network_core_config(4, 4, 4, 2, b_words=100, lines=1000)
+    demands = [demand(8, 15), demand(12, 4), demand(3, 30)]
+    quick, half, none = (
+        schedule_buffers(demands, config, pace=SLOW, kept=[part] * 3).cycles for part in (1, 0.5, 0)
+    )
+    assert quick == schedule_buffers(demands, config).cycles < half < none
+
+
 def test_refuses_what_has_no_smaller_job():
     """A tile has half a vector of columns, or a diagonal of long taps, or too many lines."""
     narrow = network_core_config(4, 2, 4, 2, b_words=100, lines=20, read_vectors=2)

@@ -49,6 +49,7 @@ __all__ = ["compile_network_core"]
 _MAX_BATCH = (1 << 16) - 1  # turns of a loop
 _MAX_RESULT = 1024  # bytes that DONE carries
 _LOG_BYTES = 8  # of each job
+_ROUNDS = 8  # of jobs for what is on the chip, and of what is on the chip for these, at most
 _SHARES = 1, 0.95, 0.9, 0.75  # of the memory for stripes: maps with gaps have fewer bank conflicts
 
 
@@ -294,11 +295,11 @@ class _Compiler:
         ]
         pace = None if products else self._pace  # whose lists need space on the chip, too
 
-        def scheduled(load_pace):
+        def scheduled(load_pace, kept=()):
             """Return a schedule for loads of a pace, its image, and the vectors of the log."""
             schedule = schedule_buffers(
                 demands, config, fewest=fewest, alone=not products, progress=self._progress,
-                pace=load_pace,
+                pace=load_pace, kept=kept,
             )
             jobs = max((
                 sum(part.layer in segment.layers for part in schedule.parts)
@@ -310,9 +311,24 @@ class _Compiler:
                 pace,
             )
 
+        def order(found):
+            return not found[2].streams, found[2].cycles
+
+        def improved(found):
+            """Return the best of schedules that follow each other from ``found`` on.
+
+            What is on the chip depends on the jobs, and these on what is on the chip.
+            """
+            for _ in range(0 if fewest else _ROUNDS):
+                after = scheduled(pace, found[2].kept) if any(found[2].kept) else found
+                if order(after) >= order(found):
+                    break
+                found = after
+            return found
+
         schedule, log_vectors, image = min(
-            (scheduled(each) for each in dict.fromkeys([CHIP_PACE, pace or CHIP_PACE])),
-            key=lambda found: (not found[2].streams, found[2].cycles),
+            (improved(scheduled(each)) for each in dict.fromkeys([CHIP_PACE, pace or CHIP_PACE])),
+            key=order,
         )
         areas = {
             "maps": plan.vectors * batch * depth,

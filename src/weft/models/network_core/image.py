@@ -60,6 +60,8 @@ class MemoryImage:
         The vector after the last run part.
     cycles : int
         Of all lists, about; 0 without the pace of a program memory.
+    kept : tuple of float
+        For each layer, the part of its words of B that is on the chip; 0 without a choice.
     areas : dict of int
         Bytes of the lists, the weights, the parameters and the ADD tables of all parts. With a
         choice ``kept``, those of the run parts and of the log.
@@ -70,6 +72,7 @@ class MemoryImage:
     streams: tuple[tuple[int, bytes], ...]
     end: int
     cycles: int
+    kept: tuple[float, ...]
     areas: dict[str, int]
 
 
@@ -162,7 +165,19 @@ def make_image(
         areas[name] = sum(entry.vectors.nbytes for entry in stored if entry.target == target)
     if chosen is not None:
         areas["kept"] = sum(len(run) for _, run in runs) + log * depth
-    return MemoryImage(setup, tuple(runs), tuple(streams), first, cycles, areas)
+    parts_kept = _kept(streamed, chosen or (), schedule, len(graph.layers))
+    return MemoryImage(setup, tuple(runs), tuple(streams), first, cycles, parts_kept, areas)
+
+
+def _kept(data, chosen, schedule, layers):
+    """Return for each layer the part of its words of B that is among the ``chosen`` data."""
+    kept, whole = [0] * layers, [0] * layers
+    for entry in data:
+        if entry.target == LoadTarget.B:
+            layer, size = schedule.parts[entry.part].layer, len(entry.vectors)
+            whole[layer] += size
+            kept[layer] += size * (id(entry.vectors) in chosen)
+    return tuple(part / max(1, size) for part, size in zip(kept, whole, strict=True))
 
 
 def _timed(parts, data, loads, schedule, pace, config, numbers):

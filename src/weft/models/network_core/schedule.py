@@ -131,6 +131,7 @@ class BufferSchedule:
 def schedule_buffers(
     demands: Sequence[LayerDemand], config: NetworkCoreConfig, *, fewest: bool = False,
     alone: bool = True, progress: Progress | None = None, pace: LoadPace = CHIP_PACE,
+    kept: Sequence[float] = (),
 ) -> BufferSchedule:
     """Divide layers into jobs, and place their weights and parameters in the buffers.
 
@@ -147,7 +148,8 @@ def schedule_buffers(
     With ``fewest``, each job uses as much of the buffers as it can: so the list has the fewest
     descriptors, but most weights load while no job computes. A core with a microprogram has them
     always: it executes loads and jobs one at a time, so no load is hidden. ``progress`` is told of
-    each layer whose shares have been tried: the search takes long. ``pace`` is that of the loads.
+    each layer whose shares have been tried: the search takes long. ``pace`` is that of the loads;
+    ``kept`` is the part of the words of B of each layer that loads at CHIP_PACE.
 
     Raises
     ------
@@ -157,7 +159,8 @@ def schedule_buffers(
     words = sum(demand.sizes.words(demand.sizes.tiles) for demand in demands)
     resident = alone and words <= config.b_words
     if fewest or has_single_port(config.array):
-        return _Search(demands, config, False, resident, alone, pace).schedule([1] * len(demands))
+        search = _Search(demands, config, False, resident, alone, pace)
+        return search.schedule([1] * len(demands))
     steps = itertools.count(1)
 
     def advance():
@@ -168,21 +171,22 @@ def schedule_buffers(
         progress.begin(2 * len(demands), _SEARCH)
     return min(
         (
-            _best_shares(demands, config, equal, resident, alone, pace, advance)
+            _best_shares(
+                _Search(demands, config, equal, resident, alone, pace, kept), len(demands), advance
+            )
             for equal in (False, True)
         ),
         key=lambda found: found.cycles,
     )
 
 
-def _best_shares(demands, config, equal, b_resident, alone, pace, advance):
-    """Return the best schedule whose jobs of a layer are full, or ``equal``."""
-    search = _Search(demands, config, equal, b_resident, alone, pace)
+def _best_shares(search, layers, advance):
+    """Return the best schedule of a search."""
     best = min(
-        (search.tried([share] * len(demands)) for share in _SHARES),
+        (search.tried([share] * layers) for share in _SHARES),
         key=lambda found: (found.cycles, found.shares),
     )
-    for layer in range(len(demands)):
+    for layer in range(layers):
         # Shares with other numbers of tiles; the first one of each.
         tiles = {search.tiles(layer, share, None): share for share in reversed(_SHARES)}
         for share in tiles.values() if len(tiles) > 1 else ():
@@ -330,9 +334,10 @@ class _Search:
     Schedules that differ from a layer on share the states before it.
     """
 
-    def __init__(self, demands, config, equal, b_resident, alone, pace=CHIP_PACE):
+    def __init__(self, demands, config, equal, b_resident, alone, pace=CHIP_PACE, kept=()):
         self._demands, self._network_core, self._alone = demands, config, alone
         self._pace, self._load_cycles = pace, pace.cycles  # of a number of reads
+        self._kept = kept or [0] * len(demands)
         self._ring = config.lines // _RING
         self._by_words = sorted(range(len(demands)), key=lambda n: demands[n].sizes.tile_words)
         self._equal, self._b_resident = equal, b_resident
@@ -468,7 +473,10 @@ class _Search:
                 b_load = line_load = 0
                 if demand.computed or not (self._b_resident or sizes.filled):
                     vectors = words * (1 if sizes.diagonal else config.array.cols)
-                    b_load = self._load_cycles(vectors / config.read_vectors)
+                    reads, kept = vectors / config.read_vectors, self._kept[layer]
+                    b_load = self._load_cycles(reads)
+                    if kept:
+                        b_load += int(kept * (CHIP_PACE.cycles(reads) - b_load))
                 own = 0 if number else lines
                 if own and not lines_resident:
                     line_load = self._load_cycles(own * config.line_vectors / config.read_vectors)
