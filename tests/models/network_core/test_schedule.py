@@ -9,10 +9,11 @@ from rejects import rejects
 from tiers import seeds
 
 from weft.models.network_core import schedule as module
+from weft.models.network_core.demands import LayerDemand
 from weft.models.network_core.map_pitches import Panels
 from weft.models.network_core.pieces import Shape
 from weft.models.network_core.residence import CHIP_PACE, LoadPace
-from weft.models.network_core.schedule import LayerDemand, schedule_buffers
+from weft.models.network_core.schedule import schedule_buffers
 from weft.models.network_core.weights import BufferPlaces, LayerWords
 
 

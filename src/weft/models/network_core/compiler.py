@@ -11,9 +11,9 @@ from weft.models.dead_channels import leave_out_channels, notes_of
 from weft.models.errors import ModelError, UnfitError
 from weft.models.exactness import exactness_of, in_mode
 from weft.models.ir import Graph
+from weft.models.network_core.demands import BufferSchedule, layer_demands
 from weft.models.network_core.division import divide
 from weft.models.network_core.image import MemoryImage, make_image
-from weft.models.network_core.jobs import shape_of_jobs
 from weft.models.network_core.layers import InputForm
 from weft.models.network_core.list_steps import estimated, products_area
 from weft.models.network_core.map_pitches import Panels, panels_of, panels_of_parts
@@ -36,13 +36,12 @@ from weft.models.network_core.program import (
     with_program_memory,
 )
 from weft.models.network_core.residence import CHIP_PACE, LoadPace
-from weft.models.network_core.schedule import BufferSchedule, LayerDemand, schedule_buffers
+from weft.models.network_core.schedule import schedule_buffers
 from weft.models.network_core.size_texts import TooLarge, check_size, way_out
 from weft.models.network_core.stripes import striped
 from weft.models.network_core.weights import LayerWords
 from weft.models.progress import Progress, Watch
 from weft.models.target import NetworkTarget
-from weft.network_core.cycles import softmax_cycles
 
 __all__ = ["compile_network_core"]
 
@@ -269,18 +268,7 @@ class _Compiler:
             else panels_of(layer.window, maps[layer.x].pitches, array.rows, config.banks)
             for layer in divided.layers
         ]
-        demands = [
-            LayerDemand(
-                layer.title, size, shape_of_jobs(layer), layer_panels,
-                layer.read_as_added >= 0, loads,
-                softmax_cycles(config, layer.columns, layer.pixels) if layer.is_softmax else 0,
-                layer.b >= 0, same,
-            )
-            for layer, size, layer_panels, loads, same in zip(
-                divided.layers, sizes, panels, _table_loads(divided), _same_lines(divided),
-                strict=True,
-            )
-        ]
+        demands = layer_demands(divided, sizes, panels, config)
         products = [step for step in divided.host if step.placement.on_weft]
         depth = array.depth
         results = [
@@ -412,30 +400,6 @@ def _notes_of_variables(divided):
         names = [each.name for each in divided.states if (each.before in divided.variables) == kept]
         if names:
             yield f"{text} {', '.join(names)}"
-
-
-def _same_lines(divided):
-    """Return for each layer one before with the same parameters, as stripes have, or None."""
-    found, first = [], {}
-    for number, layer in enumerate(divided.layers):
-        arrays = layer.weights, layer.bias, layer.multiplier, layer.shift
-        key = layer.layout, *map(id, arrays)
-        alone = layer.addition is None and not layer.is_softmax
-        found.append(first.setdefault(key, number) if alone else number)
-    return [None if same == number else same for number, same in enumerate(found)]
-
-
-def _table_loads(divided):
-    """Return for each layer whether it loads the ADD table: each list loads what it needs."""
-    loads = []
-    for segment in divided.segments:
-        held = None
-        for number in segment.layers:
-            addition = divided.layers[number].addition
-            needed = None if addition is None else addition.table.tobytes()
-            loads.append(needed is not None and needed != held)
-            held = needed or held
-    return loads
 
 
 def _segment(

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from weft.models.network_core.demands import BufferSchedule
 from weft.models.network_core.jobs import PlacedMap, job_of, started_early
 from weft.models.network_core.layers import NetworkCoreGraph
 from weft.models.network_core.map_pitches import Panels
@@ -28,7 +29,6 @@ from weft.models.network_core.residence import (
     choose_kept,
     list_cycles,
 )
-from weft.models.network_core.schedule import BufferSchedule
 from weft.models.network_core.weights import LayerWords, lines_of, table_of, words_of
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import (

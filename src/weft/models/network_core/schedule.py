@@ -7,125 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from weft.models.network_core.map_pitches import Panels
-from weft.models.network_core.pieces import Piece, Shape, job_limits, needed, pieces_of
+from weft.models.network_core.demands import BufferSchedule, LayerDemand, Part
+from weft.models.network_core.pieces import Piece, job_limits, needed, pieces_of
 from weft.models.network_core.residence import CHIP_PACE, LoadPace
-from weft.models.network_core.weights import LINES_OF_ADD, BufferPlaces, LayerWords
+from weft.models.network_core.weights import LINES_OF_ADD, BufferPlaces
 from weft.models.progress import Progress
 from weft.network_core.config import ADD_TABLE_WORDS, NetworkCoreConfig, has_single_port
 
-__all__ = ["BufferSchedule", "LayerDemand", "Part", "schedule_buffers"]
+__all__ = ["schedule_buffers"]
 
 _JOB_LATENCY = 58  # cycles from the last store of a job to the one of the next, less its steps
 _SHARES = (1, 2, 3, 4, 6, 8)  # parts of B that one job may use
 _RING = 8  # a part of the parameter lines is for layers whose lines are not resident: one of these
 _SEARCH = 1 / 3  # of the time of a compilation, about; the cycle model takes the rest
-
-
-@dataclass(frozen=True)
-class LayerDemand:
-    """What the schedule must know of a layer.
-
-    Attributes
-    ----------
-    name : str
-        For messages.
-    sizes : LayerWords
-    shape : Shape
-    panels : Panels
-    adds : bool
-        Whether the layer has ADD.
-    loads_table : bool
-        Whether its first job loads the ADD table: the layer before has another one.
-    softmax : int
-        Cycles of a SOFTMAX, which uses the ADD table; 0 of other layers.
-    computed : bool
-        The layers before compute its words of B.
-    lines_of : int or None
-        A layer before with the same parameter lines; both are without ADD.
-    """
-
-    name: str
-    sizes: LayerWords
-    shape: Shape
-    panels: Panels
-    adds: bool
-    loads_table: bool = False
-    softmax: int = 0
-    computed: bool = False
-    lines_of: int | None = None
-
-    def cycles(self, tiles: int, config: NetworkCoreConfig) -> int:
-        """Return the cycles of a job of some tiles, without its latency."""
-        if self.softmax:
-            return self.softmax
-        return self.panels.count * tiles * max(self.sizes.tile_words, self._output(config))
-
-    def piece_cycles(self, piece: Piece, config: NetworkCoreConfig) -> int:
-        """Return the cycles of a job of some taps of a panel, without its latency."""
-        words = piece.taps.words
-        return words if piece.partial else max(words, self._output(config))
-
-    def _output(self, config):
-        """Return the cycles of the results of a tile."""
-        chunk = config.array.scale_cycles * (2 if self.adds else 1)
-        return self.panels.rows * self.sizes.row_lines * chunk
-
-
-@dataclass(frozen=True)
-class Part:
-    """A job: some tiles of a layer, or a piece of a tile, with their place in the buffers.
-
-    Attributes
-    ----------
-    layer : int
-    first, tiles : int
-        Tiles of the layer.
-    piece : Piece
-    b_word, line : int
-        First word of B, and first parameter line.
-    words, lines : int
-        To load; 0 if a part before has loaded them.
-    b_jobs, line_jobs, table_jobs : int
-        Jobs that must have ended before the load of words, of lines, of the ADD table; of resident
-        weights or parameters 0. ``table_jobs`` is None if the part loads no table.
-    cycles : int
-        Of the job, about.
-    """
-
-    layer: int
-    first: int
-    tiles: int
-    piece: Piece
-    b_word: int
-    line: int
-    words: int
-    lines: int
-    b_jobs: int = 0
-    line_jobs: int = 0
-    table_jobs: int | None = None
-    cycles: int = 0
-
-
-@dataclass(frozen=True)
-class BufferSchedule:
-    """All jobs of a network in their order.
-
-    Attributes
-    ----------
-    parts : tuple of Part
-    b_resident : bool
-        Weights stay in their buffer: one list loads them, before all inferences.
-    resident_lines : frozenset of int
-        Layers whose parameters stay in their buffer, likewise.
-    cycles : int
-        Approximate cycles of an inference.
-    """
-
-    parts: tuple[Part, ...]
-    b_resident: bool
-    resident_lines: frozenset[int]
-    cycles: int
 
 
 def schedule_buffers(
