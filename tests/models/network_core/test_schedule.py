@@ -128,7 +128,8 @@ def test_some_parameters_are_resident(seed):
     """
     rng = np.random.default_rng(seed)
     config = network_core_config(4, 4, 4, 2, b_words=100, lines=80)
-    demands = [demand(tiles, words) for tiles, words in rng.integers(1, 20, (12, 2)).tolist()]
+    demands = [demand(8, 13)]  # several jobs
+    demands += [demand(*map(int, rng.integers((1, 14), (20, 30)))) for _ in range(11)]
     for n in range(3):  # as three stripes of the first layer, one behind the other
         demands.insert(4 * n + 1, replace(demands[0], lines_of=0))
     schedule = schedule_buffers(demands, config, pace=SLOW)
