@@ -2,15 +2,14 @@
 
 from dataclasses import dataclass, replace
 
+from weft.models.network_core.demands import Part
 from weft.models.network_core.layers import NetworkLayer
 from weft.models.network_core.map_pitches import MapPitches, Panels
-from weft.models.network_core.pieces import Shape
-from weft.models.network_core.schedule import Part
 from weft.models.network_core.weights import LayerWords
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import ListJob, join, split
 
-__all__ = ["PlacedMap", "job_of", "shape_of_jobs", "started_early"]
+__all__ = ["PlacedMap", "job_of", "started_early"]
 
 
 @dataclass(frozen=True)
@@ -35,12 +34,6 @@ class PlacedMap:
         """Return the vector behind the last pixel."""
         rows, pitch = (self.height - 1) * self.pitches.row_pitch, self.pitches.pitch
         return self.first + rows + (self.width - 1) * pitch + -(-self.channels // depth)
-
-
-def shape_of_jobs(layer: NetworkLayer) -> Shape:
-    """Return the pixels and the taps of the jobs of a layer. A pixel may be a group of channels."""
-    window = layer.window
-    return Shape((1, layer.parts) if layer.parts > 1 else window.output, window.kernel)
 
 
 def job_of(
