@@ -256,7 +256,14 @@ class ListJob(_Descriptor):
     early : flag
         The job starts while results of the job before are stored. A panel waits until the vector
         ``span`` behind the first tap of its last pixel lies before all that will be stored. Not
-        with ``partial`` or ``softmax``, and only with the option ``early``.
+        with ``partial``, ``softmax`` or ``lstm``, and only with the option ``early``.
+    lstm : flag
+        A step in time of ``columns`` units of an LSTM, in one pixel. The input map and the added
+        map have 16 bytes a unit: sums of the input, forget, new and output gate. The cell has 2
+        bytes a unit, at ``add_input + add_pixel_step``; it is read and stored. The output map has
+        the hidden values, whose zero point is ``zero``. `weft.golden.network_core.lstm` has the
+        arithmetic and the words of the ADD table. Array and lanes do not work. Only with the option
+        ``lstm``, and not with ``add``, ``sums``, ``softmax`` or ``partial``.
     loads : int
         Loads that must be complete before the job starts.
     panel_rows : int
@@ -322,6 +329,7 @@ class ListJob(_Descriptor):
     multiply: int = _flag(12, "multiply_maps")
     softmax: int = _flag(13, "softmax")
     early: int = _flag(14, "early")
+    lstm: int = _flag(15, "lstm")
     loads: int = _bits(1, 0, 16)
     panel_rows: int = _bits(1, 16, 8)
     out_height: int = _bits(2, 0, 16)

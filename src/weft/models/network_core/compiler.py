@@ -42,7 +42,7 @@ from weft.models.network_core.stripes import striped
 from weft.models.network_core.weights import LayerWords
 from weft.models.progress import Progress, Watch
 from weft.models.target import NetworkTarget
-from weft.network_core.cycles import softmax_cycles
+from weft.network_core.cycles import lstm_cycles, softmax_cycles
 
 __all__ = ["compile_network_core"]
 
@@ -271,9 +271,8 @@ class _Compiler:
         demands = [
             LayerDemand(
                 layer.title, size, shape_of_jobs(layer), layer_panels,
-                layer.read_as_added >= 0, loads,
-                softmax_cycles(config, layer.columns, layer.pixels) if layer.is_softmax else 0,
-                layer.b >= 0,
+                layer.read_as_added >= 0 and not layer.is_lstm, loads,
+                _unit_cycles(layer, config), layer.b >= 0,
             )
             for layer, size, layer_panels, loads in zip(
                 divided.layers, sizes, panels, _table_loads(divided), strict=True
@@ -385,6 +384,13 @@ class _Compiler:
             log=image.end, arena=layout.plan.vectors, areas=layout.areas,
             keeps_maps=self._activations, whole=False, left_out=self._left_out,
         )
+
+
+def _unit_cycles(layer, config):
+    """Return the cycles of a layer that a unit computes; 0 of others."""
+    if layer.is_lstm:
+        return lstm_cycles(config, layer.columns)
+    return softmax_cycles(config, layer.columns, layer.pixels) if layer.is_softmax else 0
 
 
 def _notes_of_variables(divided):

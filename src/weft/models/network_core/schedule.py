@@ -36,8 +36,8 @@ class LayerDemand:
         Whether the layer has ADD.
     loads_table : bool
         Whether its first job loads the ADD table: the layer before has another one.
-    softmax : int
-        Cycles of a SOFTMAX, which uses the ADD table; 0 of other layers.
+    unit : int
+        Cycles of a SOFTMAX or LSTM, which uses the ADD table; 0 of other layers.
     computed : bool
         The layers before compute its words of B.
     """
@@ -48,13 +48,13 @@ class LayerDemand:
     panels: Panels
     adds: bool
     loads_table: bool = False
-    softmax: int = 0
+    unit: int = 0
     computed: bool = False
 
     def cycles(self, tiles: int, config: NetworkCoreConfig) -> int:
         """Return the cycles of a job of some tiles, without its latency."""
-        if self.softmax:
-            return self.softmax
+        if self.unit:
+            return self.unit
         return self.panels.count * tiles * max(self.sizes.tile_words, self._output(config))
 
     def piece_cycles(self, piece: Piece, config: NetworkCoreConfig) -> int:
@@ -414,8 +414,8 @@ class _Search:
         for first, end in itertools.pairwise([*firsts, sizes.tiles]):
             count, lines = end - first, _lines(demand, end - first)
             for number, piece in enumerate(pieces):
-                words, b_uses = 0 if demand.softmax else count * piece.taps.words, 1
-                if sizes.filled and not demand.softmax:  # all jobs of the layer share these words
+                words, b_uses = 0 if demand.unit else count * piece.taps.words, 1
+                if sizes.filled and not demand.unit:  # all jobs of the layer share these words
                     words, b_uses = 0 if found else most, len(firsts) * len(pieces)
                 b_load = line_load = 0
                 if demand.computed or not (self._b_resident or sizes.filled):
@@ -441,7 +441,7 @@ class _Search:
         """Append the jobs of a layer to a state, and to ``parts``."""
         demand, ends = self._demands[layer], state.ends
         jobs = self._jobs(layer, tiles, lines_resident)
-        b_word = line = 0  # a SOFTMAX has none
+        b_word = line = 0  # a job of a unit has none
         before = len(ends) - 1
         for number, job in enumerate(jobs):
             done, b_jobs, line_jobs = len(ends) - 1, 0, 0
@@ -464,7 +464,7 @@ class _Search:
                     layer, job.first, job.tiles, job.piece, b_word, line, job.words, job.lines,
                     b_jobs, line_jobs, table_jobs, job.cycles,
                 ))
-        if demand.adds or demand.softmax:
+        if demand.adds or demand.unit:
             state.table_jobs = len(ends) - 1
 
 
