@@ -292,10 +292,12 @@ def test_a_map_beyond_the_limit_and_correct_jobs_after_it(core, kind):
         assert outcome.job == expected.jobs
         # The maps and the entries of the jobs before are complete.
         found = np.frombuffer(core.read(), np.uint8).copy()
-        slot, depth = join(jobs[number].output, config.banks) // SLOT, config.array.depth
-        own = slice(slot * SLOT * depth, (slot + 1) * SLOT * depth)
-        if slot < SLOTS:
-            found[own] = memory[own]
+        depth = config.array.depth
+        for place in (jobs[number].output, *[jobs[number].add_input] * job.lstm):  # with its cell
+            slot = join(place, config.banks) // SLOT
+            own = slice(slot * SLOT * depth, (slot + 1) * SLOT * depth)
+            if slot < SLOTS:
+                found[own] = memory[own]
         # A microprogram writes the start of a job into the log at once.
         entry = slice(*(
             (case.log + log_vectors(config, expected.jobs + more)) * depth for more in (0, 1)

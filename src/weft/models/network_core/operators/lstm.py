@@ -22,7 +22,7 @@ from weft.models.network_core.operators.builder import OperatorBuilder, pointwis
 from weft.network_core.config import LSTM_PARAMETERS, LSTM_WORDS
 
 __all__ = [
-    "HOST_KERNEL", "KERNEL", "NO_UNIT", "lstm", "reason_of", "table_of", "whole_lstm",
+    "HOST_KERNEL", "KERNEL", "MAX_STEPS", "NO_UNIT", "lstm", "reason_of", "table_of", "whole_lstm",
 ]
 
 GATES = 4
