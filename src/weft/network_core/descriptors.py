@@ -156,9 +156,7 @@ class _Descriptor:
             mask = (1 << place.bits) - 1
             value = words[place.word] >> place.low & mask
             rest[place.word] &= ~(mask << place.low)
-            values[place.name] = value - (
-                (place.signed and value >> place.bits - 1) << place.bits
-            )
+            values[place.name] = value - ((place.signed and value >> place.bits - 1) << place.bits)
         for number, word in enumerate(rest):
             if word:
                 raise ValueError(
@@ -258,12 +256,9 @@ class ListJob(_Descriptor):
         ``span`` behind the first tap of its last pixel lies before all that will be stored. Not
         with ``partial``, ``softmax`` or ``lstm``, and only with the option ``early``.
     lstm : flag
-        A step in time of ``columns`` units of an LSTM, in one pixel. The input map and the added
-        map have 16 bytes a unit: sums of the input, forget, new and output gate. The cell has 2
-        bytes a unit, at ``add_input + add_pixel_step``; it is read and stored. The output map has
-        the hidden values, whose zero point is ``zero``. `weft.golden.network_core.lstm` has the
-        arithmetic and the words of the ADD table. Array and lanes do not work. Only with the option
-        ``lstm``, and not with ``add``, ``sums``, ``softmax`` or ``partial``.
+        A step of an LSTM with ``columns`` units, in one pixel: `weft.golden.network_core.lstm`. The
+        input map and the added map have its sums, and its cell is at ``add_input +
+        add_pixel_step``. Not with another flag but ``cross``, and only with the option ``lstm``.
     loads : int
         Loads that must be complete before the job starts.
     panel_rows : int
@@ -498,10 +493,7 @@ class ListReport:
     cycles: int | None = None
 
     def problem(self, where: str | None = None) -> str:
-        """Return the error in words; "" if there is none.
-
-        ``where`` are the words for the place of the error, by default the number of the job.
-        """
+        """Return the error in words, "" if there is none; ``where``: else the number of the job."""
         if self.error == ListError.NONE:
             return ""
         where = where or f"in job {self.jobs}"

@@ -185,9 +185,9 @@ class OperatorBuilder:
         layer = NetworkLayer(
             operators=(), name=self.node.name, position=self.node.position, macs=0, x=x, y=y,
             b=b, b_order=b_order, added=added, addition=addition, cell=cell, sums=sums,
-            window=window, layout=layout, groups=groups, parts=parts, weights=weights.astype(np.int8), columns=columns,
-            x_zero=x_zero, bias=bias, multiplier=multiplier, shift=shift, zero=zero, low=low,
-            high=high,
+            window=window, layout=layout, groups=groups, parts=parts,
+            weights=weights.astype(np.int8), columns=columns, x_zero=x_zero, bias=bias,
+            multiplier=multiplier, shift=shift, zero=zero, low=low, high=high,
         )
         self._division.check_layer(layer, self.size(x)[2])
         self.layers.append(layer)
