@@ -293,16 +293,7 @@ class Lstm(wiring.Component):
                     m.d.sync += gate.eq(gate + 1)
                     with m.If(last_sum | rotate):
                         m.next = "CHECK"
-            with m.State("GATES"):
-                with m.If(gates_done):
-                    m.next = "FORGET"
-            with m.State("FORGET"):
-                m.d.comb += product(gates[1], cell)
-                m.next = "UPDATE"
-            with m.State("UPDATE"):
-                with m.If(slot):
-                    m.d.comb += product(gates[0], gates[_NEW])
-                    m.next = "CELL"
+            self._cell_products(m, product, gates, gates_done, cell, slot)
             with m.State("CELL"):
                 with m.If(cell_done):
                     m.d.comb += [store.eq(1), advance.eq(last_cell), rotate.eq(1)]
@@ -390,6 +381,19 @@ class Lstm(wiring.Component):
                     m.next = "GATES"
         with m.State("FAILED"):
             pass
+
+    def _cell_products(self, m, product, gates, gates_done, cell, slot):
+        """The states of the two products of a cell, when all gates are there."""
+        with m.State("GATES"):
+            with m.If(gates_done):
+                m.next = "FORGET"
+        with m.State("FORGET"):
+            m.d.comb += product(gates[1], cell)
+            m.next = "UPDATE"
+        with m.State("UPDATE"):
+            with m.If(slot):
+                m.d.comb += product(gates[0], gates[_NEW])
+                m.next = "CELL"
 
     def _scaler(self, m, take, multiply, first, sum_, multiplier, parameters):
         """The scaled values, limited to 16 bits, and the number of each one in its unit."""

@@ -141,8 +141,8 @@ class NetworkCoreConfig:
             )
         if self.lstm and array.requantize != "tflite":
             problems.append(
-                f"lstm must be False with requantize {array.requantize!r}: its scales round as"
-                " 'tflite', not True"
+                f"lstm must be False with requantize {array.requantize!r}, whose LSTM rounds in"
+                " another way, not True"
             )
         if self.lstm and array.depth < MIN_LSTM_DEPTH:
             problems.append(f"depth must be at least {MIN_LSTM_DEPTH} with lstm, not {array.depth}")

@@ -13,7 +13,7 @@ from weft.models.exactness import exactness_of, in_mode
 from weft.models.ir import Graph
 from weft.models.network_core.division import divide
 from weft.models.network_core.image import MemoryImage, make_image
-from weft.models.network_core.jobs import shape_of_jobs
+from weft.models.network_core.jobs import shape_of_jobs, unit_cycles
 from weft.models.network_core.layers import InputForm
 from weft.models.network_core.list_steps import estimated, products_area
 from weft.models.network_core.map_pitches import Panels, panels_of, panels_of_parts
@@ -42,7 +42,6 @@ from weft.models.network_core.stripes import striped
 from weft.models.network_core.weights import LayerWords
 from weft.models.progress import Progress, Watch
 from weft.models.target import NetworkTarget
-from weft.network_core.cycles import lstm_cycles, softmax_cycles
 
 __all__ = ["compile_network_core"]
 
@@ -179,10 +178,12 @@ def _compiled(
     if plain:
         raise _Refused(str(refused), divided.has_tables) from refused
     if divided.variables:  # without them there is more room, and stripes may do
-        return _compiled(graph, *arguments, tables=tables, variables=False)
+        with contextlib.suppress(UnfitError):  # no layer may be left, as of an LSTM alone
+            return _compiled(graph, *arguments, tables=tables, variables=False)
     # Nothing reads the maps of a stripe afterwards, so a program that keeps its maps has none.
+    may_divide = not (activations or divided.variables)
     found = []
-    for share in () if activations else _SHARES:
+    for share in _SHARES if may_divide else ():
         smaller = striped(divided, config, int(refused.room * share))
         if smaller is None:
             break
@@ -190,7 +191,7 @@ def _compiled(
             found.append(_Compiler(smaller, *arguments).program())
     if found:
         return min(found, key=lambda program: program.cycles)
-    least, stripes = _least_words(divided, config, batch, refused, not activations)
+    least, stripes = _least_words(divided, config, batch, refused, may_divide)
     text = f"{'without stripes of rows ' if stripes else ''}{refused}"
     text = f"{graph.name}: {text} {way_out(least, stripes, refused.maps, config)}".rstrip()
     raise _Refused(text, divided.has_tables) from refused
@@ -272,7 +273,7 @@ class _Compiler:
             LayerDemand(
                 layer.title, size, shape_of_jobs(layer), layer_panels,
                 layer.read_as_added >= 0 and not layer.is_lstm, loads,
-                _unit_cycles(layer, config), layer.b >= 0,
+                unit_cycles(layer, config), layer.b >= 0,
             )
             for layer, size, layer_panels, loads in zip(
                 divided.layers, sizes, panels, _table_loads(divided), strict=True
@@ -384,13 +385,6 @@ class _Compiler:
             log=image.end, arena=layout.plan.vectors, areas=layout.areas,
             keeps_maps=self._activations, whole=False, left_out=self._left_out,
         )
-
-
-def _unit_cycles(layer, config):
-    """Return the cycles of a layer that a unit computes; 0 of others."""
-    if layer.is_lstm:
-        return lstm_cycles(config, layer.columns)
-    return softmax_cycles(config, layer.columns, layer.pixels) if layer.is_softmax else 0
 
 
 def _notes_of_variables(divided):

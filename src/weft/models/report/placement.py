@@ -30,7 +30,7 @@ __all__ = [
 # Names in TensorFlow Lite, by the kernels that `weft.models.network_core.operators` lowers.
 KERNELS = {
     "broadcast": ("BROADCAST_TO",), "concatenation": ("CONCATENATION",), "filter": ("SVDF",),
-    "gather": ("GATHER",),
+    "gather": ("GATHER",), "lstm": (),
     "litert.add": ("ADD", "SUB"), "litert.mul": (), "litert.resize_bilinear": ("RESIZE_BILINEAR",),
     "litert.sum": ("MEAN", "SUM"), "maximum": ("MAXIMUM",), "minimum": ("MINIMUM",),
     "mirror_pad": ("MIRROR_PAD",), "pad": ("PAD", "PADV2"),

@@ -30,7 +30,7 @@ def lstm_cycles(config, units: int) -> int:
     scaled = _START + scale(array)
     gates = max(1, scaled + _PARTNER + LSTM_FUNCTION + 1 - _READ)  # the cell is read beside
     products = max(1, array.scale_cycles) + 2 * (MAP_PRODUCT + scaled) + _PARTNER + LSTM_FUNCTION
-    return _PARAMETERS + units * (reads + gates + 1 + products)
+    return _PARAMETERS + units * (reads + gates + 1 + products) + _WRITE
 
 
 class LstmLayer:
