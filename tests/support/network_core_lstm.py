@@ -42,14 +42,14 @@ class LstmStep:
         return words
 
 
-def random_step(rng, units) -> LstmStep:
-    """A step with sums of all sizes."""
+def random_step(rng, units, limit=None) -> LstmStep:
+    """A step with sums of all sizes; the cell has any limit without one."""
     size = rng.choice([20, 200, 3000, 60_000, 1 << 30], (2, units, 4))
     fed, own = (rng.uniform(-1, 1, size.shape) * size).astype(np.int32)
     cell = rng.integers(-(1 << 15), 1 << 15, units).astype(np.int16)
     return step_of(
         fed, own, cell, zero=int(rng.integers(-128, 128)), power=-int(rng.integers(9, 16)),
-        limit=int(rng.choice([0, 32767, 20480, 500])),
+        limit=int(rng.choice([0, 32767, 20480, 500]) if limit is None else limit),
         scales=np.exp2(rng.uniform(-6, 3, 8)), hidden=2.0 ** rng.uniform(-24, -21),
     )
 

@@ -20,13 +20,19 @@ def test_random_steps(seed):
     check(random_step(np.random.default_rng(seed), 200))
 
 
-def test_all_gates():
-    """Each value of 16 bits is the one of each gate: the interpolation has all its places."""
-    gates = np.append(np.arange(-(1 << 15), 1 << 15, 5), [-1, 0, 1, (1 << 15) - 1])
-    for gate in range(4):
-        fed = np.full((len(gates), 4), 20000, np.int32)
-        fed[:, gate] = gates
-        check(step_of(fed, np.zeros_like(fed), np.full(len(gates), 9000, np.int16)))
+@pytest.mark.parametrize("gate, others, cell", [  # so that the last bit of the gate is seen
+    (0, (0, -32768, 32767, 0), 0), (1, (0, 0, 0, 0), 32767), (2, (32767, -32768, 0, 0), 0),
+    (3, (0, 32767, 0, 0), 32767),
+])
+def test_all_gates(gate, others, cell):
+    """Each gate has values of all sizes: the interpolation has all its entries, and ties."""
+    gates = np.unique(np.append(
+        np.arange(-(1 << 15), 1 << 15, 7), [-1, 0, 1, (1 << 15) - 1, *range(-32768, 32768, 512)],
+    ))
+    fed = np.tile(np.int32(others), (len(gates), 1))
+    fed[:, gate] = gates
+    cells = np.full(len(gates), cell, np.int16)
+    check(step_of(fed, np.zeros_like(fed), cells, power=-15, hidden=2**-15, zero=-128))
 
 
 @pytest.mark.parametrize("power", quick(1, [-11, *range(-15, -11), -10, -9]))

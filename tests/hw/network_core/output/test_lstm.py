@@ -104,7 +104,7 @@ class Bench(UnitBench):
 @pytest.mark.parametrize("config", quick(1, CONFIGS), ids=lambda config: config.array.name)
 def test_steps(config):
     units = max(2, config.array.depth // 2 + 1)  # the cells take two vectors
-    case = Bench(Lstm(config), random_step(np.random.default_rng(5), units), stall=0.3)
+    case = Bench(Lstm(config), random_step(np.random.default_rng(5), units, 700), stall=0.3)
 
     async def bench(ctx):
         await case.start(ctx)
