@@ -12,6 +12,7 @@ from tiers import quick
 
 import weft
 from tools.network_writer import Writer
+from weft.models.errors import UnfitError
 from weft.models.network_core.operators.lstm import MAX_STEPS, reason_of
 from weft.models.network_core.runners import GoldenRunner
 from weft.models.report.placement import operator_lines, reasons_of
@@ -137,6 +138,13 @@ def test_many_steps_between_layers():
     assert "LSTM: its steps in time must be at most 256, not 257;" in reasons(data, config)
     with weft.load(data, "net").compile(config).open("golden") as session:
         same(session, x, expected)
+
+
+def test_a_memory_that_is_too_small_is_named():
+    """Without the state in the memory no layer would be left; this is not the reason."""
+    text = r"net: the memory must have 52,120 bytes \(maps 14,400, .* 43,928 bytes are missing"
+    with pytest.raises(UnfitError, match=text):
+        weft.load(alone(20, 40, 30, {}), "net").compile(replace(ROW, words=512))
 
 
 def test_other_modes_and_batches():
