@@ -65,7 +65,7 @@ def compiled(data, config):
     return program
 
 
-@pytest.mark.parametrize("case", quick(3, CASES))
+@pytest.mark.parametrize("case", quick(2, CASES))
 @pytest.mark.parametrize("config", quick(1, CONFIGS))
 def test_an_lstm_is_a_part_of_the_list(case, config):
     for data in (between_layers(*case), alone(*case)):
@@ -128,6 +128,7 @@ def test_what_the_host_computes(fields, reason):
     assert reason_of(graph, graph.nodes[1]) == reason
 
 
+@pytest.mark.slow
 def test_many_steps_between_layers():
     """The host computes them, and the core their products."""
     w = Writer(1, (1,))
