@@ -31,7 +31,7 @@ from weft.config import Config
 from weft.design import CoreDesign, PerKind
 from weft.files import write_text
 from weft.hw.serial.accelerator import SerialAccelerator
-from weft.language_core.config import COLUMNS, DEPTH, LanguageCoreConfig
+from weft.language_core.config import LanguageCoreConfig
 from weft.network_core.config import NetworkCoreConfig
 
 __all__ = [
@@ -367,7 +367,8 @@ def _cells(config):
 
 
 _SHAPES = PerKind(
-    product=_cells, network=_cells, language=lambda config: f"1 x {COLUMNS} PEs of {DEPTH} MAC",
+    product=_cells, network=_cells,
+    language=lambda config: f"1 x {config.columns} PEs of {config.depth} MAC",
 )
 
 

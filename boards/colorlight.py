@@ -4,6 +4,9 @@ DAPLink has the serial port and JTAG.
 Source: https://github.com/wuxx/Colorlight-FPGA-Projects, for the i9 colorlight_i9_v7.2.md: the
 contacts of the module that the i5 uses for its serial port connect to the same pins of the FPGA
 there. The serial port of the i5 is as in LiteX-Boards.
+
+The modules have an SDRAM of 32 bits whose DQM is wired to ground, so each write changes whole
+words. The controller masks bytes with DQM: ``docs/sdram.md`` tells what it would need here.
 """
 
 from amaranth.build import Attrs, Clock, Pins, PinsN, Resource

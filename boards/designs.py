@@ -17,9 +17,9 @@ from weft.network_core.config import NetworkCoreConfig
 
 __all__ = [
     "BATCH1_85F", "ECP5_25F", "ECP5_45F", "ECP5_85F", "GOWIN_9", "GOWIN_18", "ICE40_HX8K",
-    "ICE40_UP5K", "LANGUAGE_85F", "NETWORKS_25F", "NETWORKS_85F", "NETWORKS_GOWIN_18",
-    "NETWORKS_HX8K", "NETWORKS_ONNX_85F", "NETWORKS_SDRAM_85F", "NETWORKS_UP5K", "configs_by_size",
-    "min_luts",
+    "ICE40_UP5K", "LANGUAGE_85F", "LANGUAGE_UP5K", "NETWORKS_25F", "NETWORKS_85F",
+    "NETWORKS_GOWIN_18", "NETWORKS_HX8K", "NETWORKS_ONNX_85F", "NETWORKS_SDRAM_85F",
+    "NETWORKS_UP5K", "configs_by_size", "min_luts",
 ]
 
 
@@ -131,6 +131,14 @@ NETWORKS_GOWIN_18 = NetworkDesign(
 # memory and the tables, one the text, one the frames of the link.
 LANGUAGE_85F = NetworkDesign(
     config=LanguageCoreConfig(target="ecp5"), clock=95.8333, baud=3_000_000, placer="static",
+)
+
+# The core with a microprogram: its main memory is the SPRAM, and it has all DSP blocks.
+LANGUAGE_UP5K = NetworkDesign(
+    config=LanguageCoreConfig(
+        target="ice40up", words=1024, groups=128, side_groups=256, microprogram=True
+    ),
+    clock=36, baud=3_000_000, placer="static",
 )
 
 _MIN_MAC_LUTS = 50  # lower bound of the LUTs of a MAC in logic

@@ -53,12 +53,12 @@ def language_model(config: LanguageCoreConfig) -> Path:
     """
     def verilog():
         from weft.hw import export
-        from weft.hw.language_core.core import LanguageCore
+        from weft.hw.language_core.core import language_core
 
-        return export.to_verilog(LanguageCore(config), name="language", model=True)
+        return export.to_verilog(language_core(config), name="language", model=True)
 
     return verilated.executable(
-        "language", f"language{config.words}", *build.design(verilog, repr(config)), HARNESS,
+        "language", config.name, *build.design(verilog, repr(config)), HARNESS,
         top="language", defines=[f"READ_LATENCY={SELECTED}"],
     )
 

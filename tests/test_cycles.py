@@ -14,7 +14,6 @@ from weft.registers import COUNTERS, REGISTERS
 
 QUICK = "1x1x1", "1x2x1_bf16_ftz"  # in a run without slow tests
 SEED = 20261
-SEQUENCES = 20  # of one to six jobs, for each Config
 SMALL = {"a_words": 512, "b_words": 512}
 # Sizes and rates at the ends of their ranges, beside the covering Configs.
 CONFIGS = [
@@ -73,11 +72,13 @@ def measure(transport, config, commands):
     pytest.param(config, id=config.name, marks=pytest.mark.slow if n < 1 else pytest.mark.long)
     for n, config in enumerate(CONFIGS)
 ])
-def test_equals_the_hardware(config, transports):
+@pytest.mark.parametrize("sequences", [8, pytest.param(20, marks=pytest.mark.long)])
+def test_equals_the_hardware(config, sequences, transports):
+    """Random sequences of one to six jobs."""
     random = np.random.default_rng(SEED)
     transport = transports(config)
     print(f"seed {SEED}")
-    for _ in range(SEQUENCES):
+    for _ in range(sequences):
         # Two more jobs: one that leaves no sums, and one that is rejected at once.
         rest = Job(1, 1, 1, 0, 1, 1, 0, 1, 1, tag=98), Job(0, 0, 0, 0, 0, 0, 0, 0, 0, tag=99)
         commands = [*draw(config, random), *rest]

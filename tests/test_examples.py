@@ -3,7 +3,7 @@
 import importlib.util
 import json
 import re
-import subprocess
+import runpy
 import sys
 from pathlib import Path
 
@@ -35,12 +35,14 @@ BLOCKS = {
     pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else [])
     for name in SCRIPTS if name not in NOT_RUN
 ])
-def test_example_runs(name, tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-W", "error", SCRIPTS[name]], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout
+def test_example_runs(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [str(SCRIPTS[name])])
+    try:
+        runpy.run_path(sys.argv[0], run_name="__main__")
+    except SystemExit as end:
+        assert end.code == 0
+    assert capsys.readouterr().out
 
 
 def example(path):

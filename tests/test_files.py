@@ -112,11 +112,12 @@ def test_each_command_names_its_file(tmp_path, capsys, monkeypatch, command):
     assert os.listdir(tmp_path) == ["file.npz"] and path.read_text() == "old"
 
 
-def test_a_full_standard_output_is_named():
-    """`weft info` into a full device."""
+@pytest.mark.parametrize("words", [["info"], ["--help"]], ids=" ".join)
+def test_a_full_standard_output_is_named(words):
+    """A report, and a help text, which argparse would print without a word about the error."""
     with open("/dev/full", "w") as output:
         done = subprocess.run(
-            [sys.executable, "-m", "weft", "info"], stdout=output, stderr=subprocess.PIPE,
+            [sys.executable, "-m", "weft", *words], stdout=output, stderr=subprocess.PIPE,
             text=True, timeout=600,
         )
     assert (done.returncode, done.stderr) == (

@@ -97,10 +97,10 @@ def test_command_runs(installed, tmp_path, arguments, said):
 
 
 @pytest.mark.parametrize("commands", [
-    "weft report digits.tflite --board icebreaker",
     "weft run digits.tflite --board icebreaker --for networks --check tflm",
-    "weft boards; weft devices --no-ask --json; weft doctor",
     "weft new icebreaker 'my own' --network digits.tflite; make -C 'my own' lint run ON=golden",
+    pytest.param("weft report digits.tflite --board icebreaker", marks=pytest.mark.slow),
+    pytest.param("weft boards; weft devices --no-ask --json; weft doctor", marks=pytest.mark.slow),
     pytest.param("weft generate -o core.v; weft generate --bus axi -o kit", marks=pytest.mark.slow),
     pytest.param("weft demo; weft run digits.tflite --on board --board icebreaker --for networks",
                  marks=pytest.mark.slow),

@@ -17,7 +17,9 @@ from weft.boards.bitstream import prepare
 from weft.boards.catalog import BOARDS
 from weft.boards.toolchain import GOWIN_VERSIONS
 
-__all__ = ["designs", "gowin_designs", "language_designs", "main", "measured", "table"]
+__all__ = [
+    "designs", "gowin_designs", "language_designs", "main", "measured", "microgpt_designs", "table",
+]
 
 OUT = results.ROOT / "out"
 ABOUT = """\
@@ -31,6 +33,10 @@ RESOURCES = "LUT", "DSP", "RAM"
 ABOUT_LANGUAGE = """\
 The language cores of the boards, as `weft build --for language` places and routes them, with the
 first seed of the board."""
+ABOUT_MICROGPT = """\
+The language cores with a microprogram, which compute a microGPT, as `weft build --for language`
+places and routes them, with the first seed that meets the clock."""
+MICROGPT_RESOURCES = "LUT", "DSP", "RAM", "SPRAM"
 ABOUT_GOWIN = f"""\
 The cores of the boards with Gowin FPGAs, as `weft build` places and routes them, with
 {' and '.join(' '.join(each) for each in GOWIN_VERSIONS.items())}. A core meets its clock if nextpnr
@@ -54,8 +60,10 @@ def _record(board, core):
     """The record of a core, from the names of its board and of the folder of its build."""
     if BOARDS[board].device.target == "gowin":
         return "gowin-boards"
-    own = core.removeprefix(f"{board}-") in BOARDS[board].languages
-    return "language-boards" if own else "boards"
+    design = BOARDS[board].languages.get(core.removeprefix(f"{board}-"))
+    if design is None:
+        return "boards"
+    return "microgpt-boards" if design.config.microprogram else "language-boards"
 
 
 def table(reports: Mapping[str, dict], resources: tuple[str, ...] = RESOURCES) -> str:
@@ -103,6 +111,11 @@ def language_designs() -> Iterator[tuple[str, Callable[[], dict[str, str]]]]:
     return designs("language-boards")
 
 
+def microgpt_designs() -> Iterator[tuple[str, Callable[[], dict[str, str]]]]:
+    """The `designs` of language cores with a microprogram."""
+    return designs("microgpt-boards")
+
+
 def main(folder: Path = OUT) -> int:
     """Make the records; the exit code."""
     if not any(folder.glob("*/report.json")):
@@ -113,6 +126,10 @@ def main(folder: Path = OUT) -> int:
         ("boards", "Bitstreams of the boards", ABOUT, RESOURCES),
         ("gowin-boards", "Bitstreams of boards with Gowin FPGAs", ABOUT_GOWIN, GOWIN_RESOURCES),
         ("language-boards", "Bitstreams of language cores", ABOUT_LANGUAGE, RESOURCES),
+        (
+            "microgpt-boards", "Bitstreams of language cores with a microprogram", ABOUT_MICROGPT,
+            MICROGPT_RESOURCES,
+        ),
     ):
         if reports := _reports(folder, name):
             print(results.save(

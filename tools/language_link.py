@@ -16,6 +16,7 @@ from tools import results
 from tools.network_link import byte_times
 from weft.boards.catalog import find
 from weft.golden.language import IntegerModel
+from weft.golden.language.sampling import GREEDY
 from weft.host.language_driver import LanguageDriver
 from weft.models.language_core.board_writer import BoardWriter, text_cycles
 from weft.sim.transport import SimBoardTransport
@@ -58,7 +59,7 @@ def row() -> str:
             tokens = _tokens(driver, prompt, end)
             found = byte_times(events)
             cycles = driver.state().cycles
-    predicted = text_cycles(writer.program.passes, 0, len(prompt), end)
+    predicted = text_cycles(writer.program, GREEDY, 0, len(prompt), end)
     if tokens != _golden(program, prompt) or cycles != predicted:
         raise SystemExit("the text or its cycles differ from the golden model or the prediction")
     hertz = board.clock * 1e6

@@ -8,11 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from tools import results
-from tools.network_tables import networks_folder
+from tools.network_tables import predicted_cycles, save_table
 from weft.config import Config
 from weft.models.loading import load
-from weft.models.network_core.prediction import predict_run
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.cycles import ProgramTiming
 from weft.sim.network_core import AxiTiming, SimulatedRunner
@@ -43,10 +41,7 @@ def row(runner, network, timing) -> str:
     session = program.open(runner)
     if not np.array_equal(session(x), wanted):
         raise RuntimeError(f"{program.name}: the results of the core must be the golden model's")
-    predicted = sum(
-        predict_run(CHIP, part.run, part.run_first, program.log, timing).cycles
-        for part in program.segments
-    )
+    predicted = predicted_cycles(program, timing)
     return (
         f"| {program.name} | {timing.latency} | {CHIP.beat_bytes * 256 / timing.period:g}"
         f" | {session.cycles:,} | {predicted:,} |"
@@ -71,14 +66,10 @@ def table(folder: Path) -> str:
 
 def main() -> int:
     """Measure all networks; the exit code."""
-    folder = networks_folder()
-    if folder is None:
-        return 2
-    print(results.save(
-        "program-memory", [results.table(table(folder))], title="Programs behind AXI4",
-        command="make program-memory", about=ABOUT, of=["tools.program_memory"],
-    ))
-    return 0
+    return save_table(
+        "program-memory", table, title="Programs behind AXI4", command="make program-memory",
+        about=ABOUT, of=["tools.program_memory"],
+    )
 
 
 if __name__ == "__main__":

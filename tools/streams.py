@@ -6,18 +6,19 @@
 import dataclasses
 import sys
 
-from tools import results
-from tools.network_tables import networks_folder
+from tools.network_tables import predicted_cycles, save_table
 from tools.network_writer import NONE, RELU6, Writer
 from weft.models.loading import load
-from weft.models.network_core.prediction import predict_run
 from weft.models.target import NetworkTarget, target_of
 from weft.network_core.cycles import ProgramTiming
 
 BOARD, PURPOSE = "ulx3s-85f", "networks-sdram"
 FILES = "kws_int8", "resnet8_int8", "vww_96_int8", "resnet_large_int8", "mnv2_160_035"
 # vww fits the chip, so it streams on a core with less memory: words of each bank.
-SMALLER = {"vww_96_int8": 1024}
+SMALLER = 1024
+# Most of the channels of vww are dead, and Weft leaves them out. The network of vww without dead
+# channels has six times the weights, and streams with this memory.
+ALIVE = 2048
 RATE = 1.9  # bytes a cycle, of a chip of 16 bits: 2, less refreshes and rows
 LIMIT = 1.15
 ABOUT = f"""\
@@ -26,11 +27,14 @@ the timing of its SDRAM. **Streamed**: bytes that an inference reads from the SD
 cycles of the same list if the memory answered in a cycle, with a beat a cycle. **Bound**: the
 larger one of these cycles and of streamed bytes / {RATE} bytes a cycle. **Alone**: cycles of the
 same core without SDRAM, if the network fits it. The networks without a file have random weights;
-`tools.streams` makes them. The project wants at most {LIMIT} times the bound."""
+`tools.streams` makes them. The project wants at most {LIMIT} times the bound. The networks above it
+compute their first layers for long, with large maps and few weights. Then weights for later layers
+have no room on the chip, neither in the buffer B nor beside the maps, so the SDRAM is idle. Weights
+that stay on the chip lower the bound, too: so compare cycles, and not only their part of it."""
 
 
-def mobilenet_v1(size: int = 128) -> bytes:
-    """MobileNetV1 with a width of 0.25, 1,000 classes and random weights; the file."""
+def mobilenet_v1(size: int = 128, classes: int = 1000) -> bytes:
+    """MobileNetV1 with a width of 0.25 and random weights; the file."""
     w = Writer(1, (1, size, size, 3))
     x = w.convolution("x", 8, stride=2, activation=RELU6)
     for columns, stride in (
@@ -39,7 +43,7 @@ def mobilenet_v1(size: int = 128) -> bytes:
         x = w.depthwise(x, stride=stride, activation=RELU6)
         x = w.convolution(x, columns, 1, activation=RELU6)
     x = w.pool(x, "AVERAGE_POOL_2D", size // 32, 1)
-    return w.file(w.convolution(x, 1000, 1, activation=NONE))
+    return w.file(w.convolution(x, classes, 1, activation=NONE))
 
 
 def mcunet(size: int = 112) -> bytes:
@@ -62,6 +66,7 @@ def mcunet(size: int = 112) -> bytes:
     return w.file(w.convolution(x, 1000, 1, activation=NONE))
 
 
+VWW_MADE = "network of vww, random weights"
 MADE = {"MobileNetV1 0.25, 128 x 128": mobilenet_v1, "MCUNet-like, 112 x 112": mcunet}
 
 
@@ -80,13 +85,7 @@ def alone(network, target) -> str:
 def row(title, network, target) -> str:
     """A row of the table."""
     program = network.compile(target)
-    ideal = sum(
-        predict_run(
-            program.config, part.run, part.run_first, program.log, ProgramTiming(1),
-            on_chip=program.lists_on_chip,
-        ).cycles
-        for part in program.segments
-    )
+    ideal = predicted_cycles(program, ProgramTiming(1))
     bound = max(ideal, program.streamed / RATE)
     places = "all" if program.whole else "lists, some" if program.lists_on_chip else "none"
     return (
@@ -103,11 +102,13 @@ def table(folder) -> str:
     ]
     target = target_of(BOARD, PURPOSE)
     cases = [(name, load(folder / f"{name}.tflite"), target) for name in FILES]
-    for name, words in SMALLER.items():
+    for name, network, words in (
+        ("vww_96_int8", load(folder / "vww_96_int8.tflite"), SMALLER),
+        (VWW_MADE, load(mobilenet_v1(96, 2), "vww"), ALIVE),
+    ):
         config = dataclasses.replace(target.config, words=words)
         smaller = dataclasses.replace(target, config=config)
-        title = f"{name}, {config.memory_bytes >> 10} KiB on the chip"
-        cases.append((title, load(folder / f"{name}.tflite"), smaller))
+        cases.append((f"{name}, {config.memory_bytes >> 10} KiB on the chip", network, smaller))
     cases += [(title, load(make(), title.split()[0]), target) for title, make in MADE.items()]
     for case in cases:
         lines.append(row(*case))
@@ -117,14 +118,10 @@ def table(folder) -> str:
 
 def main() -> int:
     """Predict all networks; the exit code."""
-    folder = networks_folder()
-    if folder is None:
-        return 2
-    print(results.save(
-        "streams", [results.table(table(folder))], title="Weights in the SDRAM of a board",
-        command="make streams", about=ABOUT, of=["tools.streams"],
-    ))
-    return 0
+    return save_table(
+        "streams", table, title="Weights in the SDRAM of a board", command="make streams",
+        about=ABOUT, of=["tools.streams"],
+    )
 
 
 if __name__ == "__main__":

@@ -28,7 +28,8 @@ from weft.golden.language import Shape, Weights
 from weft.models.language.tokenizer import PieceTokenizer
 
 __all__ = [
-    "SHAPE", "corpus", "main", "perplexity", "tokenizer_of", "train", "trigram_perplexity",
+    "SHAPE", "adamw", "corpus", "main", "perplexity", "tokenizer_of", "train",
+    "trigram_perplexity",
 ]
 
 OUT = Path(__file__).resolve().parent.parent / "build" / "stories"
@@ -154,20 +155,27 @@ def _loss(w, tokens):
     return (jax.nn.logsumexp(logits, -1) - picked).mean()
 
 
-@jax.jit
-def _update(w, first, second, tokens, step, rate):
-    """A step of AdamW; gradients have a norm of at most 1."""
-    loss, gradient = jax.value_and_grad(_loss)(w, tokens)
-    size = jnp.sqrt(sum((g * g).sum() for g in jax.tree.leaves(gradient)))
-    gradient = jax.tree.map(lambda g: g / jnp.maximum(size, 1), gradient)
-    first = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, first, gradient)
-    second = jax.tree.map(lambda v, g: 0.98 * v + 0.02 * g * g, second, gradient)
+def adamw(loss_of):
+    """A step of AdamW for a loss of weights and tokens; gradients have a norm of at most 1."""
 
-    def moved(p, m, v):
-        m, v = m / (1 - 0.9**step), v / (1 - 0.98**step)
-        return p - rate * (m / (jnp.sqrt(v) + 1e-8) + DECAY * p)
+    @jax.jit
+    def update(w, first, second, tokens, step, rate):
+        loss, gradient = jax.value_and_grad(loss_of)(w, tokens)
+        size = jnp.sqrt(sum((g * g).sum() for g in jax.tree.leaves(gradient)))
+        gradient = jax.tree.map(lambda g: g / jnp.maximum(size, 1), gradient)
+        first = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, first, gradient)
+        second = jax.tree.map(lambda v, g: 0.98 * v + 0.02 * g * g, second, gradient)
 
-    return jax.tree.map(moved, w, first, second), first, second, loss
+        def moved(p, m, v):
+            m, v = m / (1 - 0.9**step), v / (1 - 0.98**step)
+            return p - rate * (m / (jnp.sqrt(v) + 1e-8) + DECAY * p)
+
+        return jax.tree.map(moved, w, first, second), first, second, loss
+
+    return update
+
+
+_update = adamw(_loss)
 
 
 def train(texts: list[list[int]], steps: int) -> Weights:
@@ -210,7 +218,9 @@ def perplexity(weights: Weights, texts: list[list[int]]) -> float:
     return math.exp(total / count)
 
 
-def trigram_perplexity(texts: list[list[int]], held_out: list[list[int]], vocab: int) -> float:
+def trigram_perplexity(
+    texts: list[list[int]], held_out: list[list[int]], vocab: int, bos: int = BOS
+) -> float:
     """The perplexity of a trigram model of texts, interpolated with shorter contexts.
 
     The weight of a context is its count over the count plus the number of tokens that follow it
@@ -218,13 +228,13 @@ def trigram_perplexity(texts: list[list[int]], held_out: list[list[int]], vocab:
     """
     counts = [collections.defaultdict(collections.Counter) for _ in range(3)]
     for text in texts:
-        padded = [BOS, *text]
+        padded = [bos, *text]
         for i in range(2, len(padded)):
             for order in range(3):
                 counts[order][tuple(padded[i - order:i])][padded[i]] += 1
     total, number = 0.0, 0
     for text in held_out:
-        padded = [BOS, *text]
+        padded = [bos, *text]
         for i in range(2, len(padded)):
             p = 1 / vocab
             for order in range(3):

@@ -25,9 +25,10 @@ from weft.mac_cells import MAC_CELLS
 
 __all__ = [
     "ADD_MASKED", "ADD_MASKED_INVERTED", "COUNT_DOWN_OR_LOAD", "COUNT_UP_OR_LOAD", "LOAD_OR_ADD",
-    "CarryChainAccumulator", "DspAccumulator", "HalvesMultiplier", "Ice40FastInnerProductMac",
-    "Ice40LogicFastInnerProductMac", "Ice40LogicPlainMac", "Ice40PlainMac", "LoadableCounter",
-    "PairMultiplier", "QuadProduct", "SkewedQuadMac", "chain", "registered",
+    "CarryChainAccumulator", "DspAccumulator", "DspMultiplier", "HalvesMultiplier",
+    "Ice40FastInnerProductMac", "Ice40LogicFastInnerProductMac", "Ice40LogicPlainMac",
+    "Ice40PlainMac", "LoadableCounter", "PairMultiplier", "QuadProduct", "SkewedQuadMac", "chain",
+    "registered",
 ]
 
 
@@ -183,7 +184,7 @@ class DspAccumulator(Ice40Accumulator):
     Parameters
     ----------
     a, b : shape
-        Signed, at most 16 bits.
+        At most 16 bits, signed or unsigned. The sum has the 32 bits of a product of unsigned ones.
     folded : bool
 
     Attributes
@@ -208,9 +209,10 @@ class DspAccumulator(Ice40Accumulator):
             with m.If(self.write_en):
                 m.d.sync += self.sum.eq(self.next_sum(value))
             return m
-        operands = {}
+        operands, signs = {}, {}
         for name, value in (("A", self.a), ("B", self.b)):
             operands[f"i_{name}"] = extended = Signal(signed(16))
+            signs[f"p_{name}_SIGNED"] = Const(value.shape().signed, 1)
             m.d.comb += extended.eq(value)
         load = self.shift if self.folded else 0
         start = Signal(32)
@@ -232,12 +234,45 @@ class DspAccumulator(Ice40Accumulator):
             "SB_MAC16", i_CLK=ClockSignal(), i_CE=Const(1, 1),
             **{f"p_{name}_REG": Const(name in "AB", 1) for name in "ABCD"},
             **{f"p_PIPELINE_16x16_MULT_REG{n}": Const(1, 1) for n in (1, 2)},
-            **{f"p_{name}": Const(1, 1) for name in ("A_SIGNED", "B_SIGNED")},
-            p_MODE_8x8=Const(0, 1), p_NEG_TRIGGER=Const(0, 1),
+            **signs, p_MODE_8x8=Const(0, 1), p_NEG_TRIGGER=Const(0, 1),
             **halves, **operands, i_C=start[16:], i_D=start[:16], o_O=self.sum,
             **{f"i_{name}HOLD": Const(0, 1) for name in "ABCD"},
             **{f"i_{name}": Const(0, 1) for name in ("CI", "ACCUMCI", "SIGNEXTIN")},
         )
+        return m
+
+
+class DspMultiplier(wiring.Component):
+    """``product <= a * b`` in one SB_MAC16, LATENCY cycles later.
+
+    Parameters
+    ----------
+    a, b : shape
+        At most 16 bits, signed or unsigned.
+
+    Attributes
+    ----------
+    a : In, ``a``
+    b : In, ``b``
+    product : Out, 32 bits
+        Signed if a factor is.
+    """
+
+    LATENCY = ICE40_DSP_ACCUMULATOR
+
+    def __init__(self, *, a, b):
+        is_signed = Shape.cast(a).signed or Shape.cast(b).signed
+        super().__init__({"a": In(a), "b": In(b), "product": Out(Shape(32, is_signed))})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.block = block = DspAccumulator(
+            a=self.a.shape(), b=self.b.shape(), folded=False
+        )
+        m.d.comb += [
+            block.a.eq(self.a), block.b.eq(self.b), block.en.eq(1), block.clear.eq(1),
+            self.product.eq(block.sum),
+        ]
         return m
 
 

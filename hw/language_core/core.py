@@ -2,15 +2,16 @@
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
 
 from weft.hw.buffers.bank import Bank
 from weft.hw.delay import pipeline
 from weft.hw.language_core.coin import Coin
 from weft.hw.language_core.control import PassControl
 from weft.hw.language_core.lanes import Lanes
+from weft.hw.language_core.layouts import LanguagePorts
 from weft.hw.language_core.loops import LoopNest
 from weft.hw.language_core.memory import MainMemory
+from weft.hw.language_core.micro.core import MicroLanguageCore
 from weft.hw.language_core.products import ProductColumns
 from weft.hw.language_core.reductions import Reductions
 from weft.hw.language_core.scales import Scales
@@ -24,7 +25,6 @@ from weft.language_core.config import (
 )
 from weft.language_core.descriptors import (
     LEVELS,
-    CoreError,
     Kind,
     OutPlace,
     Reduction,
@@ -32,9 +32,14 @@ from weft.language_core.descriptors import (
 )
 from weft.language_core.latencies import PARAMETER_ISSUE, PORT_B, READ
 
-__all__ = ["LanguageCore"]
+__all__ = ["LanguageCore", "language_core"]
 
 _HALF = DEPTH // 2
+
+
+def language_core(config):
+    """Return the core of ``config``: with a microprogram, or with a list of passes."""
+    return (MicroLanguageCore if config.microprogram else LanguageCore)(config)
 
 
 class LanguageCore(wiring.Component):
@@ -74,16 +79,7 @@ class LanguageCore(wiring.Component):
 
     def __init__(self, config):
         self.config = config
-        super().__init__({
-            "write": In(1), "table": In(1), "group": In(16),
-            "write_data": In(8 * PAIR_BYTES), "read_data": Out(8 * PAIR_BYTES),
-            "start": In(1), "list": In(12), "first_position": In(12), "limit": In(12),
-            "stop_token": In(16), "seed": In(32), "run_abort": In(1),
-            "busy": Out(1), "error": Out(CoreError), "position": Out(12), "cycles": Out(32),
-            "prompt_valid": In(1), "prompt_ready": Out(1), "prompt_token": In(16),
-            "prompt_last": In(1),
-            "token_valid": Out(1), "token_ready": In(1), "token": Out(16),
-        })
+        super().__init__(LanguagePorts())
 
     def elaborate(self, platform):
         m = Module()

@@ -11,7 +11,7 @@ from weft.language_core.config import LANES
 from weft.language_core.descriptors import Factor, Operand
 from weft.language_core.latencies import LANES_OUT, TABLE_OUT
 
-__all__ = ["ENTRIES", "LaneControl", "Lanes", "clamp"]
+__all__ = ["ENTRIES", "LaneControl", "Lanes", "PIECES", "clamp", "shifted"]
 
 PIECES = 512  # of a table
 ENTRIES = 2 * PIECES  # exp, and silu
@@ -37,7 +37,7 @@ class LaneControl(data.Struct):
 
 
 class Lanes(wiring.Component):
-    """``result <= saturate(residual + ((operand * factor + 2^(e - 1)) >> e))`` in four lanes.
+    """``result <= saturate(residual + saturate((operand * factor + 2^(e - 1)) >> e))``, 4 lanes.
 
     ``e`` is the shift, and the exponent of a scale if it is the factor; without a shift nothing is
     added. A product has 32 x 18 bits: a DSP block multiplies the upper half of the operand, a
@@ -120,9 +120,10 @@ class Lanes(wiring.Component):
         for n in range(LANES):
             product = self._product(m, n, raw, tables[n])
             rounded = pipeline(m, product + rounding, 1, f"rounded_{n}")
-            coarse = pipeline(m, _shifted(rounded, shift["coarse"], 8), 1, f"coarse_{n}")
-            fine = pipeline(m, _shifted(coarse, shift["fine"], 1), 1, f"fine_{n}")
-            clamped = pipeline(m, clamp(fine, 32), 1, f"clamped_{n}")
+            coarse = pipeline(m, shifted(rounded, shift["coarse"], 8), 1, f"coarse_{n}")
+            fine = pipeline(m, shifted(coarse, shift["fine"], 1), 1, f"fine_{n}")
+            # A sum that leaves int16 is saturated before the residual is added, too.
+            clamped = pipeline(m, clamp(fine, 16), 1, f"clamped_{n}")
             side = Mux(self.control.residual, self.side[n], 0)
             wide = pipeline(m, clamped + side, 1, f"wide_{n}")
             narrow = Mux(self.control.narrow, clamp(wide, 8), clamp(wide, 16))
@@ -231,9 +232,8 @@ class Lanes(wiring.Component):
         return pipeline(m, (high + lower.product)[:51].as_signed(), 1, f"product_{n}")
 
 
-def _shifted(value, places, unit):
+def shifted(value, places, unit):
     """``value >> (places * unit)``."""
-    shifted = value
     for n, bit in enumerate(places):
-        shifted = Mux(bit, shifted >> (unit << n), shifted)
-    return shifted
+        value = Mux(bit, value >> (unit << n), value)
+    return value

@@ -1,11 +1,13 @@
-"""The layout of the descriptors of a language core."""
+"""The ports of a language core, and the layout of its descriptors."""
 
 from amaranth.hdl import signed
-from amaranth.lib import data
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
 
-from weft.language_core.descriptors import field_shapes
+from weft.language_core.config import PAIR_BYTES
+from weft.language_core.descriptors import CoreError, field_shapes
 
-__all__ = ["PassFields"]
+__all__ = ["LanguagePorts", "PassFields"]
 
 
 class PassFields(data.StructLayout):
@@ -15,4 +17,20 @@ class PassFields(data.StructLayout):
         super().__init__({
             name: signed(bits) if is_signed else bits
             for name, (bits, is_signed) in field_shapes().items()
+        })
+
+
+class LanguagePorts(wiring.Signature):
+    """The ports of a language core; `weft.hw.language_core.core.LanguageCore` describes them."""
+
+    def __init__(self):
+        super().__init__({
+            "write": In(1), "table": In(1), "group": In(16),
+            "write_data": In(8 * PAIR_BYTES), "read_data": Out(8 * PAIR_BYTES),
+            "start": In(1), "list": In(12), "first_position": In(12), "limit": In(12),
+            "stop_token": In(16), "seed": In(32), "run_abort": In(1),
+            "busy": Out(1), "error": Out(CoreError), "position": Out(12), "cycles": Out(32),
+            "prompt_valid": In(1), "prompt_ready": Out(1), "prompt_token": In(16),
+            "prompt_last": In(1),
+            "token_valid": Out(1), "token_ready": In(1), "token": Out(16),
         })

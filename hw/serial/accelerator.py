@@ -10,7 +10,7 @@ from weft.design import PerKind
 from weft.frames import WRITE_FIELDS
 from weft.hw.core import Core
 from weft.hw.dma.axi import Axi4
-from weft.hw.language_core.core import LanguageCore
+from weft.hw.language_core.core import language_core
 from weft.hw.language_core.host_port import LanguageHostPort
 from weft.hw.network_core.core import network_core
 from weft.hw.network_core.host.host_port import HostPort
@@ -50,7 +50,7 @@ def _language_core(m, config, fast, memory):
     m.submodules.link = link = NetworkLink(
         target=config.target, accepted=LANGUAGE_FRAMES, fast=fast
     )
-    m.submodules.core = core = LanguageCore(config)
+    m.submodules.core = core = language_core(config)
     m.submodules.host_port = host_port = LanguageHostPort(config, core)
     connect(m, link.frames, host_port.frames)
     return link, core.busy

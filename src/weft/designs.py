@@ -108,8 +108,8 @@ def _language_core(path, values, overrides):
             f" {', '.join(known)}"
         )
     for name, value in table.items():
-        kind = str if name == "target" else int
-        if not isinstance(value, kind) or isinstance(value, bool):
+        kind = _LANGUAGE_FIELDS.get(name, int)
+        if type(value) is not kind:
             raise ConfigError(f"{path}: {name} must be {_KIND_NAMES[kind]}, not {value!r:.60}")
     try:
         return LanguageCoreConfig(**table)
@@ -117,7 +117,8 @@ def _language_core(path, values, overrides):
         raise ConfigError(f"{path}: {error}") from error
 
 
-_KIND_NAMES = {str: "a text", int: "an integer"}
+_LANGUAGE_FIELDS = {"target": str, "microprogram": bool}
+_KIND_NAMES = {str: "a text", int: "an integer", bool: "true or false"}
 
 
 def to_dict(design: AnyConfig, *, chosen: bool = False) -> dict[str, Any]:

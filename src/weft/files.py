@@ -3,10 +3,13 @@
 import contextlib
 import errno
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["part_of", "write_bytes", "write_text", "written_whole"]
+__all__ = [
+    "output_file", "output_folder", "part_of", "write_bytes", "write_text", "written_whole",
+]
 
 # Errors of a write that name no file, or the one that is copied.
 _WRITE_ERRORS = errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG
@@ -48,3 +51,39 @@ def write_text(path, text: str) -> None:
     """Write a file of text in UTF-8, as `written_whole` describes."""
     with written_whole(path) as part:
         part.write_text(text, encoding="utf-8")
+
+
+def output_folder(path) -> Path:
+    """Create the folder if it does not exist.
+
+    Raises OSError, with its name, if it cannot be created or written to.
+    """
+    path = Path(path)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        error.filename = str(path)  # instead of the name of the temporary file
+        raise OSError(f"cannot write to the output folder: {error}") from error
+    return path
+
+
+def output_file(path) -> Path:
+    """Check that the file can be written, without changing it; creates its folder.
+
+    Raises OSError if the path is no regular file, or the file cannot be created.
+    """
+    path = Path(path)
+    if path.exists() and not path.is_file():
+        kind = "a folder" if path.is_dir() else "a special file"
+        raise OSError(f"output must be a file; {path} is {kind}")
+    output_folder(path.parent)
+    part = part_of(path)
+    try:
+        part.touch()
+        part.unlink()
+    except OSError as error:
+        error.filename = str(path)  # instead of the temporary name
+        raise OSError(f"cannot write the output file: {error}") from error
+    return path

@@ -18,6 +18,7 @@ from weft.boards.bitstream import prepare
 from weft.boards.catalog import BOARDS
 from weft.boards.design_digest import design_digest
 from weft.boards.toolchain import to_rtlil
+from weft.designs import replace
 
 BASE = """
 x = Signal(8, init=5, name="x")
@@ -247,9 +248,9 @@ def test_another_process_finds_the_same():
 
 @pytest.fixture(scope="module")
 def board():
-    """The smallest design of a board, in RTLIL."""
+    """The smallest design of a board with one PE, in RTLIL."""
     icebreaker = BOARDS["icebreaker"]
-    return prepare(icebreaker, icebreaker.config).rtlil
+    return prepare(icebreaker, replace(icebreaker.config, rows=1, cols=1)).rtlil
 
 
 def disordered(text, random):

@@ -154,6 +154,7 @@ class Page(HTMLParser):
         self.sources += [values[key] for key in ("src",) if key in values]
 
 
+@pytest.mark.slow
 def test_the_report_is_one_page(run):
     assert run("explore", "report")[0] == 2
     explored(run)
@@ -189,6 +190,7 @@ def test_records_points(run):
     assert again == 0
 
 
+@pytest.mark.slow
 def test_records_one_family(run):
     """Random network cores of the device, beside the points of the family."""
     arguments = ["explore", "record", "--file", "new.json", "--jobs", 1]

@@ -1,5 +1,6 @@
 """Exit codes, and errors in one line, which all subcommands share."""
 
+import builtins
 import subprocess
 import sys
 import tomllib
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from weft import ConfigError, cli
+from weft import ConfigError, __main__, cli
 from weft.host.transport import TransportError
 from weft.sim.runner import BenchError
 from weft.sim.tools import ToolError
@@ -105,6 +106,19 @@ def test_stops_on_ctrl_c_before_a_command_runs(monkeypatch, capsys):
     except KeyboardInterrupt:  # would end pytest
         pytest.fail("Ctrl-C has a traceback")
     assert code == 130
+    assert capsys.readouterr().err == "weft: stopped\n"
+
+
+def test_stops_on_ctrl_c_while_the_commands_are_imported(monkeypatch, capsys):
+    real = builtins.__import__
+
+    def interrupted(name, scope, values, found, level):
+        if found == ("cli",):
+            raise KeyboardInterrupt
+        return real(name, scope, values, found, level)
+
+    monkeypatch.setattr(builtins, "__import__", interrupted)
+    assert __main__.main() == 130
     assert capsys.readouterr().err == "weft: stopped\n"
 
 

@@ -146,6 +146,7 @@ def test_compiles_a_program_that_runs(folder, capsys):
     ("missing.tflite --on golden", "missing.tflite: No such file or directory"),
     ("net.tflite --on golden --check ort", "onnxruntime runs .onnx files, not .tflite files"),
     ("net.tflite --input bad.npy", "bad.npy must be .npy, .npz, .png, .jpg, .bmp, .wav, a folder"),
+    ("missing.tflite --on ttyUSB1", "transport must be a serial port (/dev/ttyUSB1, COM3), usb, "),
     ("net.tflite --baud 5", "--baud must be for a serial port, not for golden"),
     ("net.tflite --mean 3 --std 4", "--mean must be with a picture or a sound as --input"),
     ("net.tflite --labels names.txt", "--labels must be with --top, or with a .csv list as"),

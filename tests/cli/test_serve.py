@@ -110,6 +110,7 @@ def test_listens_on_this_machine_only(monkeypatch, capsys):
 
 @pytest.mark.parametrize("words, said", [
     (["sim"], "BOARD must be a serial port, usb, or board for a simulated board, not sim\n"),
+    (["tcp://host:1"], "BOARD must be a serial port, usb, or board for a simulated board, not tcp"),
     (["golden", "--rows", "2"], "BOARD must be a serial port, usb, or board for a simulated"),
     (["usb:left", "--baud", "9600"], "--baud must be for a serial port, not for usb:left\n"),
     (["/dev/ttyUSB1", "--rows", "2"], "--rows must be for a simulated board (board), not /dev/tty"),

@@ -143,7 +143,8 @@ C = both_signs([
 ])
 
 
-def test_edges():
+@pytest.mark.parametrize("addends", [1, pytest.param(4, marks=pytest.mark.long)])
+def test_edges(addends):
     """Every pair of edges, with some edges as addends, and addends that cancel the product."""
     assert len(set(A)) >= 80
     assert len(set(C)) >= 80
@@ -151,11 +152,11 @@ def test_edges():
     print("seed 1")
     triples = []
     for a, b in product(A, A):
-        triples += [(a, b, c) for c in rng.sample(C, 4)]
+        triples += [(a, b, c) for c in rng.sample(C, addends)]
         if not {value(a)[1], value(b)[1]} & {"inf", "nan"}:
             c = nearest(-exact_sum(a, b, 0))
             triples.append((a, b, shifted(c, rng.randint(-2, 2))))
-    assert len(triples) > 40_000
+    assert len(triples) > 10_000 * addends
     check(triples)
 
 
@@ -253,7 +254,7 @@ def aimed(rng, aim, count):
 
 
 @pytest.mark.parametrize("seed, count", [
-    (2, 1500), pytest.param(3, 5000, marks=pytest.mark.slow),
+    (2, 800), pytest.param(3, 5000, marks=pytest.mark.slow),
 ])
 @pytest.mark.parametrize("aim", AIMS, ids=lambda aim: aim.__name__)
 def test_adversarial(aim, seed, count):
@@ -268,7 +269,7 @@ def test_the_sample_reaches_its_aims():
     )
     print("seed 2")
     for aim in AIMS:
-        for a, b, c in aimed(random.Random(2), aim, 1000):
+        for a, b, c in aimed(random.Random(2), aim, 500):
             total = abs(exact_sum(a, b, c))
             _, units, rest = split(total) if total else (0, 0, 0)
             bits = fma(a, b, c) & ~SIGN
@@ -283,7 +284,7 @@ def test_the_sample_reaches_its_aims():
 
 
 @pytest.mark.parametrize("flush", [False, True])
-@pytest.mark.parametrize("seed", quick(3, [*range(8)]))
+@pytest.mark.parametrize("seed", quick(2, [1, 2, 0, *range(3, 8)]))
 def test_chains(seed, flush):
     """Products of matrices: each result is a chain of many fma."""
     rng = random.Random(seed)

@@ -19,7 +19,7 @@ SMALL = st.builds(
 SIZE = st.integers(1, 90)
 
 
-@settings(derandomize=True, deadline=None, max_examples=100)
+@settings(derandomize=True, deadline=None, max_examples=50)
 @given(config=SMALL, m=SIZE, n=SIZE, k=st.integers(1, 400))
 def test_covers_any_product(config, m, n, k):
     plan(config, m, n, k)

@@ -46,7 +46,8 @@ def test_a_core_for_networks_has_its_columns_from_the_right_and_one_more():
 @pytest.mark.parametrize("words, in_blocks", [(512, False), (1024, True)])
 def test_sums_of_few_pages_are_in_lut_ram(words, in_blocks):
     config = Config(
-        **FIELDS, lanes=1, a_words=words, b_words=words, requantize="none", bytes_in=4
+        target="ecp5", rows=1, cols=1, depth=2, dsp_cols=1, lanes=1, a_words=words, b_words=words,
+        requantize="none", bytes_in=4,
     )
     (text,) = (
         text for name, text in modules(Core(config)).items() if name.endswith("pairs.memory_0")

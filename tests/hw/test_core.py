@@ -67,7 +67,9 @@ def test_benches_of_bf16_pass_on_icarus():
 
 
 # Icarus simulates a folded drain, and the covering Configs have the other shapes.
-@pytest.mark.parametrize("case", tiers(VERILATOR, long={"1x1x1", "3x6x2-folded", "1x8x4"}))
+@pytest.mark.parametrize("case", tiers(
+    VERILATOR, long={"1x1x1", "3x6x2-folded", "1x8x4", "3x2-bf16"}
+))
 def test_benches_pass_on_verilator(case):
     passes("verilator", case)
 

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tiers import tiers
 
 from weft import Accelerator
 from weft.host import GoldenTransport
@@ -75,7 +76,10 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", tiers(
+    {name: name for name in FUNCTIONS}, "plain", "jit inside", "scan", "counted loop", "cond",
+    "custom_jvp", "custom_vjp", "grad inside",
+))
 def test_transformations(name, bf16, rng):
     """Values, gradients before and after `offload`, batches, and all in `jit`."""
     f = FUNCTIONS[name]

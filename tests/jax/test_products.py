@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from ml_dtypes import bfloat16
 from offload_cores import INT8, CountingTransport
-from tiers import quick
+from tiers import quick, tiers
 
 from weft import Accelerator
 from weft.commands import HEADER_BYTES
@@ -96,7 +96,7 @@ def same(found, wanted):
     assert (found.view(bits) == wanted.view(bits)).all()
 
 
-@pytest.mark.parametrize("numbers, a_shape, b_shape", NUMBERS)
+@pytest.mark.parametrize("numbers, a_shape, b_shape", quick(4, [*NUMBERS[2:], *NUMBERS[:2]]))
 def test_dot_general_and_its_gradients(numbers, a_shape, b_shape, bf16, rng):
     a, b = (rng.normal(size=shape).astype(np.float32) for shape in (a_shape, b_shape))
     f = offload(lambda a, b: jax.lax.dot_general(a, b, numbers), bf16)
@@ -199,7 +199,10 @@ def convolution(case):
     )
 
 
-@pytest.mark.parametrize("case", CONVOLUTIONS)
+@pytest.mark.parametrize("case", tiers(
+    {case: case for case in CONVOLUTIONS}, "NCHW", "grouped, strides", "batch groups",
+    "dilated, strides", "three dimensions",
+))
 def test_convolutions_and_their_gradients(case, bf16, rng):
     """Small integers are exact in bfloat16 and float32: XLA's results are a third party's."""
     x_shape, w_shape, conv = convolution(case)

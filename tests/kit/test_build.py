@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tiers import quick
 
 from weft.buses import BUSES
 from weft.designs import design_from_toml
@@ -17,9 +18,8 @@ from weft.kit.build import guide
 from weft.kit.folder import MANIFEST, write
 
 buses = pytest.mark.parametrize("bus", [
-    "axi", "dma", *(
-        pytest.param(bus, marks=pytest.mark.slow)
-        for bus in (*BUSES, "networks") if bus not in ("axi", "dma")
+    "axi", *(
+        pytest.param(bus, marks=pytest.mark.slow) for bus in (*BUSES, "networks") if bus != "axi"
     ),
 ])
 ROOT = Path(__file__).resolve().parents[2]
@@ -79,7 +79,7 @@ def test_core_with_primitives_has_their_models(kits, tmp_path):
     assert set(sources) <= set(guide(ip, files))
 
 
-@pytest.mark.parametrize("bus", ["dma", pytest.param("networks", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("bus", quick(1, ["axi", "dma", "networks"]))
 def test_module_names_start_with_the_name_of_the_core(kits, bus):
     ip, files = kits(bus)
     modules = re.findall(r"^module (\S+?)\(", files[f"{ip.name}.v"].decode(), re.M)
@@ -87,7 +87,7 @@ def test_module_names_start_with_the_name_of_the_core(kits, bus):
     assert [name for name in modules if not name.lstrip("\\").startswith(ip.name)] == []
 
 
-@pytest.mark.parametrize("bus", ["stream", pytest.param("networks", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("bus", quick(1, ["axi", "stream", "networks"]))
 def test_config_file_gives_the_same_ip(kits, bus, tmp_path):
     ip, files = kits(bus)
     (tmp_path / "config.toml").write_bytes(files["config.toml"])

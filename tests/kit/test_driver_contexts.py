@@ -4,6 +4,7 @@ import ctypes
 
 import numpy as np
 import pytest
+from tiers import quick
 
 from weft.config import Config
 from weft.ip import Ip
@@ -68,7 +69,7 @@ def start_and_wait(driver, case, ends):
 
 @buses
 @pytest.mark.parametrize("shape", [SMALL, DEEP])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", quick(2, [*range(4)]))
 def test_interrupts_are_enabled_during_every_call(hooked, bus, shape, seed):
     """The handler runs whenever the line is high, also between two accesses of a call."""
     driver = hooked(Ip(config=CONFIG, bus=bus), seed)
@@ -271,7 +272,7 @@ def test_waits_for_every_job(hooked):
 
 @buses
 @pytest.mark.parametrize("status", [0, 1, 2])
-@pytest.mark.parametrize("shape", [SMALL, DEEP])
+@pytest.mark.parametrize("shape", [DEEP, pytest.param(SMALL, marks=pytest.mark.slow)])
 def test_ignores_jobs_of_other_software(hooked, bus, status, shape):
     """A job whose tag is not of this product ends at any access."""
     ip = Ip(config=CONFIG, bus=bus)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from rejects import rejects
+from tiers import quick
 
 from weft.config import Config
 from weft.kit.files.amaranth_soc import main, simulate
@@ -13,7 +14,7 @@ CONFIGS = [
 ]
 
 
-@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.name)
+@pytest.mark.parametrize("config", quick(1, CONFIGS), ids=lambda config: config.name)
 def test_total_equals_numpy(config):
     rng = np.random.default_rng(4)
     m, n, k = config.rows, 2 * config.cols, 3 * config.depth + 1

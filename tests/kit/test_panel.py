@@ -5,6 +5,7 @@ import itertools
 
 import numpy as np
 import pytest
+from tiers import tiers
 
 from weft.config import Config
 from weft.geometry import operands
@@ -47,7 +48,11 @@ class Memory:
 BYTEWISE = ("weft_stream_io.h", "#if defined(__GNUC__)\n", "#if 0\n")
 
 
-@pytest.fixture(params=[*CONFIGS, "no words of memory"])
+@pytest.fixture(params=tiers(
+    {name: name for name in (*CONFIGS, "no words of memory")}, "four lines a piece",
+    "one piece a line", "irregular pieces", "a byte at a time", "floats, two lines",
+    "no words of memory",
+))
 def packer(request, libraries):
     """``(driver, Config)`` with bus stream, which packs commands into memory."""
     config = Config(**CONFIGS.get(request.param, CONFIGS["four lines a piece"]), **SMALL)

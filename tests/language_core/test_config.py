@@ -21,8 +21,22 @@ def test_default():
         {"target": "other"},
         "target must be one of generic, ecp5, ice40hx, ice40up, gowin, not other",
     ),
+    (
+        {"microprogram": True, "words": 1040, "side_groups": 128, "groups": 128},
+        "words must be in 16..1024, not 1040",
+    ),
+    (
+        {"microprogram": True, "words": 64, "side_groups": 128, "groups": 128, "target": "ecp5"},
+        "target must be generic or ice40up with a microprogram, not ecp5",
+    ),
 ])
 def test_rejects(given, message):
     with pytest.raises(ValueError) as caught:
         LanguageCoreConfig(**given)
     assert str(caught.value) == message
+
+
+def test_a_microprogram_has_other_columns():
+    config = LanguageCoreConfig(words=64, groups=16, side_groups=64, microprogram=True)
+    assert (config.columns, config.depth, config.peak) == (4, 1, 4)
+    assert config.name == "language_1x4x1_64"

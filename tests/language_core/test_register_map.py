@@ -21,6 +21,13 @@ def test_registers_describe_a_core():
     assert dict(zip(REGISTERS, words, strict=False))["words"] == 768
 
 
+def test_registers_describe_a_core_with_a_microprogram():
+    config = LanguageCoreConfig(
+        words=1024, groups=128, side_groups=256, target="ice40up", microprogram=True
+    )
+    assert decode(describe(config)) == config
+
+
 def test_the_hash_tells_each_field():
     hashes = {
         config.hash for config in (
@@ -34,6 +41,7 @@ def test_the_hash_tells_each_field():
 @pytest.mark.parametrize("name, value, text", [
     ("target", 99, "register target must be under"),
     ("text_tokens", 5, "register text_tokens must be 1024, not 5"),
+    ("microprogram", 2, "register microprogram must be 0 or 1, not 2"),
     ("words", 784, "register hash must be 0x"),
     ("words", 5, "words must be in 16..4096, not 5"),
     ("kind", 0, "the core must be a language core, not a product core"),

@@ -81,6 +81,18 @@ def test_texts(core):
     assert len(set(tokens)) > 5
 
 
+def test_sums_of_a_residual_that_leave_int16(core):
+    """With scales that are too large, wo and w2 saturate, and the residual after them."""
+    weights = quantized()
+    weights = replace(weights, layers=tuple(
+        replace(layer, o=replace(layer.o, shift=10), w2=replace(layer.w2, shift=10))
+        for layer in weights.layers
+    ))
+    program = program_of(weights)
+    _load(core, program)
+    _check(core, weights, program, [3], SHAPE.positions)
+
+
 @pytest.mark.parametrize("temperature, min_p, seed", [
     pytest.param(3, 0, 1, marks=pytest.mark.slow), pytest.param(6, 0, 2, marks=pytest.mark.slow),
     (6, 0.3, 2),
@@ -264,7 +276,7 @@ def test_a_session_on_the_core_samples_the_golden_text(core, text_program, how):
         assert [*session.generate(prompt, 14, **given)] == [*golden.generate(prompt, 14, **given)]
         assert (session.tokens, session.ended) == (golden.tokens, golden.ended)
         assert writer.cycles == [
-            token_cycles(writer.passes, n, emits=n + 1 >= session.prompt_tokens)
+            writer.program.token_cycles(writer.how, n, emits=n + 1 >= session.prompt_tokens)
             for n in range(writer.position)
         ]
 

@@ -24,7 +24,9 @@ CONFIG = Config(
 )
 
 
-@pytest.fixture(scope="module", params=tiers({bus: bus for bus in ("axi", "wishbone", "apb")}))
+@pytest.fixture(scope="module", params=tiers(
+    {bus: bus for bus in ("axi", "wishbone", "apb")}, long={"apb"}
+))
 def core(request):
     registers = SimRegisters(Ip(config=CONFIG, bus=request.param))
     yield registers

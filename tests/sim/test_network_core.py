@@ -7,6 +7,7 @@ import pytest
 from network_core_lists import random_list
 from network_cores import EARLY, MICRO, ROW, SIMULATED, SIMULATED_LONG, SIMULATED_SLOWLY
 from network_duel import compare_memories
+from tiers import tiers
 
 from weft.golden.network_core import run_list
 from weft.network_core.cycles import predict_list
@@ -23,10 +24,10 @@ from weft.network_core.descriptors import (
 )
 from weft.sim.network_core import HostTraffic, NetworkSimulation
 
+# `test_job_sequences.py` has quick jobs on MICRO and EARLY.
 CHIPS = [
-    SIMULATED, MICRO,
-    *(pytest.param(c, marks=pytest.mark.slow) for c in (EARLY, ROW, *SIMULATED_SLOWLY)),
-    *(pytest.param(c, marks=pytest.mark.long) for c in SIMULATED_LONG),
+    SIMULATED, *(pytest.param(c, marks=pytest.mark.slow) for c in (MICRO, ROW, *SIMULATED_SLOWLY)),
+    *(pytest.param(c, marks=pytest.mark.long) for c in (EARLY, *SIMULATED_LONG)),
 ]
 
 
@@ -109,12 +110,14 @@ def spoiled(config, case, number, **fields):
 
 
 # Fields that are wrong, by kind of descriptor; the limit is word 900.
-FAULTS = [
-    (ListJob, "columns", 0), (ListJob, "output", -1), (ListJob, "output", 900),
-    (ListJob, "input", 900), (ListJob, "loads", 999),
-    (ListLoad, "words", 0), (ListLoad, "source", -1), (ListLoad, "jobs", 99),
-    (ListEnd, "result_bytes", 2000), (ListEnd, "result", 900),
-]
+FAULTS = {
+    "columns": (ListJob, "columns", 0), "output before": (ListJob, "output", -1),
+    "output beyond": (ListJob, "output", 900), "input": (ListJob, "input", 900),
+    "loads": (ListJob, "loads", 999),
+    "words": (ListLoad, "words", 0), "source": (ListLoad, "source", -1),
+    "jobs": (ListLoad, "jobs", 99),
+    "result_bytes": (ListEnd, "result_bytes", 2000), "result": (ListEnd, "result", 900),
+}
 
 
 def wrong_list(config, kind, field, value):
@@ -136,9 +139,11 @@ def wrong_list(config, kind, field, value):
     raise AssertionError(f"no list has an error with {field} {value}")
 
 
-@pytest.mark.parametrize("kind, field, value", FAULTS)
-def test_errors_and_a_correct_list_after_them(core, kind, field, value):
-    config = core.config
+@pytest.mark.parametrize("fault", tiers(
+    FAULTS, "output beyond", "words", "result_bytes", long=["output before", "jobs", "result"]
+))
+def test_errors_and_a_correct_list_after_them(core, fault):
+    (kind, field, value), config = fault, core.config
     if field in ("output", "input", "source", "result"):
         value = split(value * config.banks, config.banks)
     case, memory, expected = wrong_list(config, kind, field, value)

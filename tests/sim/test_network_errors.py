@@ -40,7 +40,9 @@ QUICK = "hardwired", "microprogram"
 NONE, OPCODE, FIELD, ADDRESS, DEADLOCK = list(ListError)[:5]
 
 
-@pytest.fixture(scope="module", params=tiers({name: name for name in ALL}, *QUICK, long=LONG))
+@pytest.fixture(scope="module", params=tiers(
+    {name: name for name in ALL}, *QUICK, long=[*LONG, "early"]
+))
 def core(request):
     with NetworkSimulation(ALL[request.param]) as simulation:
         yield simulation

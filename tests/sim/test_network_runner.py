@@ -135,7 +135,8 @@ def test_matrix_products():
 # 320 and 500 us at 105 MHz.
 @pytest.mark.slow
 @pytest.mark.parametrize("name, config, limit", [
-    ("ad01_int8", BATCH1_85F.config, 1_006), ("kws_int8", LARGE, 13_650),
+    ("ad01_int8", BATCH1_85F.config, 1_006),
+    pytest.param("kws_int8", LARGE, 13_650, marks=pytest.mark.long),
     ("resnet8_int8", LARGE, 33_600), ("vww_96_int8", LARGE, 52_500),
 ])
 def test_mlperf_tiny(mlperf_tiny, name, config, limit):

@@ -15,7 +15,9 @@ CORE = small_network_core(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("high", "microseconds"), [(True, (5, 25)), (False, (80, 300))])
+@pytest.mark.parametrize(("high", "microseconds"), [
+    (True, (5, 25)), pytest.param(False, (80, 300), marks=pytest.mark.long),
+])
 def test_writes_and_a_list_at_the_pins(high, microseconds):
     """The memory is zero, so the list ends at once: the time is that of the bus and the link."""
     wire = UsbWire(CORE, high=high, clock=100)

@@ -9,9 +9,15 @@ from weft.golden.language import Shape, Weights
 from weft.models.language.tokenizer import PieceTokenizer
 
 __all__ = [
-    "SMALL", "pieces", "random_weights", "write_gguf", "write_hugging_face",
+    "MICROGPT", "SMALL", "pieces", "random_microgpt", "random_weights", "write_gguf",
+    "write_hugging_face",
 ]
 
+# The well-known microGPT: 4,192 weights.
+MICROGPT = Shape(
+    dim=16, layers=1, heads=4, kv_heads=4, hidden=64, vocab=27, positions=16,
+    architecture="microgpt",
+)
 SMALL = Shape(dim=32, layers=2, heads=4, kv_heads=2, hidden=64, vocab=300, positions=48)
 
 
@@ -36,6 +42,25 @@ def random_weights(shape: Shape, seed: int, *, tied: bool = True) -> Weights:
     )
 
 
+def random_microgpt(shape: Shape = MICROGPT, seed: int = 1) -> Weights:
+    """The same of a microGPT."""
+    rng = np.random.default_rng(seed)
+
+    def normal(*size, scale=1.0):
+        return (rng.standard_normal(size) * scale / np.sqrt(size[-1])).astype(np.float32)
+
+    n, dim, hidden = shape.layers, shape.dim, shape.hidden
+    ones = np.ones((n, dim), np.float32)
+    return Weights(
+        shape=shape, embedding=normal(shape.vocab, dim), attention_gain=ones,
+        wq=normal(n, dim, dim, scale=2), wk=normal(n, dim, dim), wv=normal(n, dim, dim),
+        wo=normal(n, dim, dim), ffn_gain=ones, w1=normal(n, hidden, dim),
+        w2=normal(n, dim, hidden), w3=None, final_gain=None,
+        classifier=normal(shape.vocab, dim, scale=3),
+        position_embedding=normal(shape.positions, dim),
+    )
+
+
 def pieces(vocab: int = SMALL.vocab) -> PieceTokenizer:
     """A tokenizer with all bytes and some words, in the order of llama2.c."""
     found = [b"<unk>", b"\n<s>\n", b"\n</s>\n", *(b"<0x%02X>" % byte for byte in range(256))]
@@ -49,14 +74,18 @@ def pieces(vocab: int = SMALL.vocab) -> PieceTokenizer:
 
 
 def write_gguf(path: Path, weights: Weights, quantization: str, **changes) -> None:
-    """Write a model with the package `gguf`; ``changes`` are other values of its fields."""
+    """Write a model with the package `gguf`; ``changes`` are other values of its fields.
+
+    ``more`` is the name of a tensor that it has, too.
+    """
     import gguf
 
     kind = gguf.GGMLQuantizationType[quantization]
     shape, tokenizer = weights.shape, pieces(weights.shape.vocab)
     values = {
         "architecture": "llama", "rope_scaling": "none", "tokenizer": "llama",
-        "context_length": shape.positions, "kv_heads": shape.kv_heads, **changes,
+        "context_length": shape.positions, "kv_heads": shape.kv_heads, "add_bos": True, "more": "",
+        **changes,
     }
     writer = gguf.GGUFWriter(path, values["architecture"])
     writer.add_context_length(values["context_length"])
@@ -75,6 +104,7 @@ def write_gguf(path: Path, weights: Weights, quantization: str, **changes) -> No
     writer.add_token_scores(tokenizer.scores.tolist())
     writer.add_bos_token_id(1)
     writer.add_eos_token_id(2)
+    writer.add_add_bos_token(values["add_bos"])
 
     def add(name, array):
         if array.ndim == 1:
@@ -86,6 +116,8 @@ def write_gguf(path: Path, weights: Weights, quantization: str, **changes) -> No
     add("output_norm.weight", weights.final_gain)
     if weights.classifier is not weights.embedding:
         add("output.weight", weights.classifier)
+    if values["more"]:
+        add(values["more"], weights.final_gain)
     names = {
         "attention_gain": "attn_norm", "wq": "attn_q", "wk": "attn_k", "wv": "attn_v",
         "wo": "attn_output", "ffn_gain": "ffn_norm", "w1": "ffn_gate", "w2": "ffn_down",

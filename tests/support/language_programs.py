@@ -4,7 +4,7 @@ import functools
 from dataclasses import replace
 
 import numpy as np
-from language_models import SMALL, pieces, random_weights
+from language_models import MICROGPT, SMALL, pieces, random_microgpt, random_weights
 
 from weft.golden.language import IntegerModel, Shape
 from weft.golden.language.sampling import GREEDY, sample
@@ -14,10 +14,12 @@ from weft.models.language.quantization import observe, quantize
 from weft.models.language_core.program import compile_model
 
 __all__ = [
-    "CORE", "SHAPE", "cache_of", "golden_text", "program_of", "quantized", "small_program",
+    "CORE", "MICRO", "SHAPE", "cache_of", "golden_text", "program_of", "quantized",
+    "quantized_microgpt", "small_program",
 ]
 
 CORE = LanguageCoreConfig(words=768, groups=512, side_groups=64)  # two banks of words
+MICRO = LanguageCoreConfig(words=1024, groups=128, side_groups=256, microprogram=True)
 SHAPE = Shape(dim=32, layers=2, heads=4, kv_heads=2, hidden=40, vocab=48, positions=48)
 
 
@@ -26,6 +28,14 @@ def quantized(shape=SHAPE, seed=1, tied=True):
     """The integers of a model of random weights."""
     weights = random_weights(shape, seed, tied=tied)
     texts = np.random.default_rng(seed).integers(0, shape.vocab, (4, min(32, shape.positions)))
+    return quantize(weights, observe(weights, texts))
+
+
+@functools.cache
+def quantized_microgpt(shape=MICROGPT, seed=1):
+    """The same of a microGPT."""
+    weights = random_microgpt(shape, seed)
+    texts = np.random.default_rng(seed).integers(0, shape.vocab, (40, shape.positions))
     return quantize(weights, observe(weights, texts))
 
 

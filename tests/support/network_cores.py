@@ -78,9 +78,6 @@ MICRO_LOGIC = network_core_config(
 SIMULATED_SLOWLY = [
     ONNX,
     network_core_config(
-        3, 2, 4, 1, read_vectors=1, scale_cycles=4, multiply_maps=True, **_SIZES
-    ),
-    network_core_config(
         4, 4, 4, 4, target="ecp5", requantize="single", multiply_maps=True, **_SIZES
     ),
 ]
@@ -88,4 +85,7 @@ SIMULATED_LONG = [
     network_core_config(2, 2, 2, 2, read_vectors=2, **_SIZES),
     network_core_config(5, 4, 4, 4, target="ecp5", dsp_cols=2, **_SIZES),  # as many banks as rows
     network_core_config(2, 4, 4, 1, target="gowin", scale_cycles=2, read_vectors=1, **_SIZES),
+    network_core_config(
+        3, 2, 4, 1, read_vectors=1, scale_cycles=4, multiply_maps=True, **_SIZES
+    ),
 ]

@@ -10,9 +10,11 @@ def streams():
 
 
 def test_the_record_has_all_networks_and_their_bounds(streams):
-    [table] = streams.results.load("streams")["tables"]
+    [table] = load("results").load("streams")["tables"]
     rows = {row[0]: row for row in table["rows"]}
-    assert len(rows) == len(streams.FILES) + len(streams.SMALLER) + len(streams.MADE)
+    assert len(rows) == len(streams.FILES) + len(streams.MADE) + 2  # with less memory
+    [made] = (row for name, row in rows.items() if name.startswith(streams.VWW_MADE))
+    assert 100_000 < made[2] < 150_000
     assert {*streams.FILES, *streams.MADE} <= {*rows}
     for _, kept, streamed, cycles, ideal, bound, ratio, alone in rows.values():
         assert cycles >= ideal

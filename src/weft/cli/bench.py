@@ -5,8 +5,9 @@ import re
 import sys
 import time
 
-from weft.cli.options import add_workers, check_cluster, output_folder, path, started
+from weft.cli.options import add_workers, check_cluster, path, started
 from weft.config import Config
+from weft.files import output_folder
 
 __all__ = [
     "DESCRIPTION", "HELP", "ResultMismatch", "SIZES", "add", "equal_products", "measure_interval",

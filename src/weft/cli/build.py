@@ -7,16 +7,8 @@ import time
 from pathlib import Path
 
 from weft.cli import bitstream_report
-from weft.cli.options import (
-    add_config,
-    add_network_core_fields,
-    changed_config,
-    integer,
-    output_file,
-    output_folder,
-    path,
-)
-from weft.files import written_whole
+from weft.cli.options import add_config, add_network_core_fields, changed_config, integer, path
+from weft.files import output_file, output_folder, written_whole
 
 __all__ = [
     "DESCRIPTION", "HELP", "add", "add_board", "add_design", "board_of", "designed_board", "run",
@@ -35,6 +27,7 @@ bitstream, report.md (resources by block, clock, critical path), report.json and
   weft build ulx3s-85f --for networks-sdram   one for networks larger than the chip
   weft build ulx3s-85f --for batch1      one for fully connected layers, whose weights stay
   weft build ulx3s-85f --for language    one that writes text with a language model
+  weft build icebreaker --for language   one that writes names with a microGPT
   weft build ulx3s-25f --config my.toml  the design of a file; with a table [network_core],
                                          for networks
   weft build ulx3s-85f --link usb        USB on the FPGA's own pins (docs/usb.md)

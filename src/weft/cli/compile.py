@@ -12,9 +12,9 @@ from weft.cli.network_inputs import (
     network_target,
     target_named,
 )
-from weft.cli.options import output_file, output_folder, path
+from weft.cli.options import path
 from weft.design import PerKind
-from weft.files import write_bytes
+from weft.files import output_file, output_folder, write_bytes
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
@@ -37,7 +37,7 @@ network without Python. It calls the driver of the IP kit in the folder ip, whic
 
 def add(parser):
     """Add the arguments of ``weft compile``."""
-    add_network(parser, ".tflite, .onnx, .gguf or .bin")
+    add_network(parser, ".tflite, .onnx, .gguf, .bin or .npz")
     add_target(parser, default=False)
     add_batch(parser)
     parser.add_argument(

@@ -3,7 +3,8 @@
 from pathlib import Path
 from shlex import quote
 
-from weft.cli.options import output_file, output_folder, path
+from weft.cli.options import path
+from weft.files import output_file, output_folder
 from weft.hints import visible
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]

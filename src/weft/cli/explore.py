@@ -4,16 +4,9 @@ import time
 from pathlib import Path
 
 from weft.cli.explore_result import FAMILIES, STORE, Left, engine_of, named_board, store_of
-from weft.cli.options import (
-    add_engine,
-    check_cluster,
-    duration,
-    integer,
-    number,
-    output_folder,
-    path,
-)
+from weft.cli.options import add_engine, check_cluster, duration, integer, number, path
 from weft.cli.progress import progress
+from weft.files import output_folder
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 

@@ -5,9 +5,9 @@ import itertools
 import tempfile
 from pathlib import Path
 
-from weft.cli.options import limits_of, output_file, started
+from weft.cli.options import limits_of, started
 from weft.cli.progress import progress
-from weft.files import write_text
+from weft.files import output_file, write_text
 
 __all__ = [
     "ERROR_COLUMNS", "FAMILIES", "STORE", "Left", "clock_of", "engine_of", "error_rows",

@@ -143,7 +143,7 @@ def _netlist(board, stage, show):
     """The netlist of ``board``, made by the same steps as its bitstream, and only once."""
     from weft.boards.bitstream import best_route, prepare, synthesize
     from weft.boards.toolchain import Toolchain
-    from weft.cli.options import output_folder
+    from weft.files import output_folder
     from weft.sim.build import folder
 
     tools = Toolchain(folder(), say=show.say)

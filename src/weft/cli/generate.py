@@ -5,11 +5,11 @@ from pathlib import Path
 
 from weft.buses import BUSES
 from weft.cli.doctor import install_hint
-from weft.cli.options import add_config, config_of, output_file, output_folder, path
+from weft.cli.options import add_config, config_of, path
 from weft.config import Config, ConfigError
 from weft.design import PerKind
 from weft.designs import design_from_toml
-from weft.files import write_text
+from weft.files import output_file, output_folder, write_text
 from weft.ip import OPTIONS, Ip
 from weft.network_core.ip import NetworkIp
 

@@ -6,18 +6,20 @@ import sys
 import time
 
 from weft.cli import language_board
-from weft.cli.options import integer, number, output_file
+from weft.cli.options import integer, number
 from weft.cli.progress import slow_task
+from weft.files import output_file
 
 __all__ = [
     "add_choice", "add_text", "compile_model", "core_writer", "is_language",
     "refuse_text", "report", "run", "simulated_core", "write_text",
 ]
 
-_BOARD = "ulx3s-85f", "language"  # whose clock the rate of a simulated core has
+# Whose clock the rate of a simulated core has.
+_LLAMA_BOARD, _MICROGPT_BOARD = "ulx3s-85f", "icebreaker"
 _WHERE = (
-    "on a language core, which weft build ulx3s-85f --for language makes; --on sim simulates it,"
-    " --on golden computes the same"
+    "on a language core, which weft build {} --for language makes; --on sim simulates it, --on"
+    " golden computes the same"
 )
 _TOKENS = 200
 
@@ -135,11 +137,11 @@ def run(args, found) -> int:
 
 
 def core_writer(program):
-    """The `CoreWriter` of a program for the default language core."""
-    from weft.language_core.config import LanguageCoreConfig
+    """The `CoreWriter` of a program for the default language core of its architecture."""
+    from weft.models.language_core.program import default_config
     from weft.models.language_core.writer import CoreWriter
 
-    return CoreWriter(program.weights, LanguageCoreConfig())
+    return CoreWriter(program.weights, default_config(program.weights))
 
 
 def simulated_core(config):
@@ -194,17 +196,19 @@ def write_text(
 
 def _check_core(session, golden):
     """Compare the text of a core with golden, and its cycles with the prediction."""
-    from weft.language_core.cycles import token_cycles
     from weft.models.target import board_target
 
     writer = session.writer
     cycles = writer.cycles
     predicted = [
-        token_cycles(writer.passes, position, emits=position + 1 >= session.prompt_tokens)
+        writer.program.token_cycles(
+            writer.how, position, emits=position + 1 >= session.prompt_tokens
+        )
         for position in range(len(cycles))
     ]
     equal = (golden.tokens, golden.ended) == (session.tokens, session.ended)
-    last, target = cycles[-1], board_target(*_BOARD)
+    name = _board_of(session.program)
+    last, target = cycles[-1], board_target(name, "language")
     print(
         f"{last:,} cycles for the token at position {len(cycles) - 1}:"
         f" {1e6 * target.clock / last:,.0f} tokens/s at {target.clock:g} MHz, the clock of"
@@ -316,7 +320,8 @@ def _numbers(program):
     """Sizes and work of a program, by their names in JSON."""
     shape = program.weights.shape
     attention = 2 * shape.dim * (shape.dim + shape.kv_dim)
-    products = shape.layers * (attention + 3 * shape.dim * shape.hidden)
+    of_hidden = 3 if shape.is_llama else 2
+    products = shape.layers * (attention + of_hidden * shape.dim * shape.hidden)
     return {
         "dim": shape.dim, "layers": shape.layers, "heads": shape.heads,
         "kv_heads": shape.kv_heads, "hidden": shape.hidden, "vocab": shape.vocab,
@@ -353,4 +358,9 @@ def _facts(program):
         f"a token: {n['macs_per_token']:,} MAC, and {n['macs_per_position']:,} for each position"
         f" before it; the cache has {n['cache_bytes_per_position']:,} bytes a position"
     )
-    yield f"where it runs: {_WHERE}"
+    yield f"where it runs: {_WHERE.format(_board_of(program))}"
+
+
+def _board_of(program):
+    """A board whose language core executes the program."""
+    return _LLAMA_BOARD if program.weights.shape.is_llama else _MICROGPT_BOARD

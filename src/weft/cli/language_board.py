@@ -2,7 +2,7 @@
 
 import sys
 
-from weft.cli.options import check_baud, open_by_name
+from weft.cli.options import open_by_name
 from weft.cli.progress import progress, slow_task
 
 __all__ = ["board_facts", "board_numbers", "core_target", "run"]
@@ -25,7 +25,8 @@ def core_target(args):
     if target is not None and target.kind != LANGUAGE:
         raise ModelError(
             f"{target.name} has a {target.kind}, and {args.network} is a language model: it runs on"
-            f" a {LANGUAGE}; --board ulx3s-85f --for language"
+            f" a {LANGUAGE}; --board ulx3s-85f --for language, for a microGPT --board icebreaker"
+            " --for language"
         )
     return target
 
@@ -36,14 +37,13 @@ def run(args, program, write_text, tokens: int, **how) -> int:
     ``write_text`` is the one of `weft.cli.language`, which has no import of this module then.
     """
     from weft.host.language_driver import LanguageDriver
-    from weft.language_core.config import LanguageCoreConfig
     from weft.models.language_core.board_writer import BoardWriter
+    from weft.models.language_core.program import default_config
 
-    check_baud(args.baud, args.on)
     target = core_target(args)
     config = target and target.config
     if args.on == "board":
-        config = config or LanguageCoreConfig()
+        config = config or default_config(program.weights)
     if config is not None:  # a wrong argument is an error before a board is opened
         writer = BoardWriter(program, config, tokens)
         program.open(writer).generate(args.prompt or "", tokens, **how)
@@ -102,15 +102,15 @@ def board_numbers(program, target) -> dict:
 
     Raises ModelError if the core cannot execute the model.
     """
+    from weft.golden.language.sampling import GREEDY
     from weft.language_core.config import TEXT_TOKENS
-    from weft.language_core.cycles import token_cycles
     from weft.models.language_core.board_writer import text_cycles
     from weft.models.language_core.program import largest_program
 
     found = largest_program(program.weights, target.config)
     positions = min(found.positions, TEXT_TOKENS)
-    cycles = {n: token_cycles(found.passes, n - 1) for n in (1, positions // 2, positions)}
-    text = text_cycles(found.passes, 0, 1, positions)
+    cycles = {n: found.token_cycles(GREEDY, n - 1) for n in (1, positions // 2, positions)}
+    text = text_cycles(found, GREEDY, 0, 1, positions)
     return {
         "target": target.name, "core": target.config.name, "clock_mhz": target.clock,
         "baud": target.baud, "core_positions": positions,

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from weft.cli.options import output_folder, path
+from weft.cli.options import path
+from weft.files import output_folder
 from weft.hints import visible
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]

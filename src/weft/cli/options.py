@@ -5,22 +5,19 @@ import dataclasses
 import math
 import re
 import sys
-import tempfile
 from importlib import metadata
-from pathlib import Path
 
 from weft.cli.progress import slow_task
 from weft.config import Config, ConfigError
 from weft.design import LANGUAGE, PerKind
-from weft.files import part_of
 from weft.hints import did_you_mean
 from weft.network_core.config import OPTIONS
 
 __all__ = [
     "NAMES", "Parser", "Version", "add_baud", "add_config", "add_engine", "add_network_core_fields",
-    "add_store", "add_transport", "add_workers", "any_config_of", "changed_config", "check_baud",
-    "check_cluster", "config_of", "duration", "given_config", "given_field", "integer", "limits_of",
-    "number", "open_by_name", "open_named", "output_file", "output_folder", "path", "started",
+    "add_store", "add_transport", "add_workers", "any_config_of", "changed_config",
+    "check_cluster", "check_connection", "config_of", "duration", "given_config", "given_field",
+    "integer", "limits_of", "number", "open_by_name", "open_named", "path", "started",
 ]
 
 _MAX_LENGTH = 40  # characters of a wrong value in a message
@@ -86,6 +83,16 @@ class Parser(argparse.ArgumentParser):
         see = " See" if message.endswith("?") else "; see"
         self.exit(2, f"{self.prog}: error: {message}{see} {self.prog} --help\n")
 
+    def print_help(self, file=None):
+        """Print the help; argparse would ignore the error of a full disk."""
+        print(self.format_help(), end="", file=file)
+
+    def exit(self, status=0, message=None):
+        """Exit, when the output has what was printed; OSError if it has no space."""
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        super().exit(status, message)
+
     def unknown(self, rest):
         """Report the arguments ``rest``, which no option accepts."""
         options = re.findall(r"--[\w-]+", self.format_usage())
@@ -108,42 +115,6 @@ class Version(argparse.Action):
     def __call__(self, parser, namespace, values, option_string=None):
         print(f"weft {metadata.version('weft')}")
         parser.exit()
-
-
-def output_folder(path) -> Path:
-    """Create the folder if it does not exist.
-
-    Raises OSError, with its name, if it cannot be created or written to.
-    """
-    path = Path(path)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path):
-            pass
-    except OSError as error:
-        error.filename = str(path)  # instead of the name of the temporary file
-        raise OSError(f"cannot write to the output folder: {error}") from error
-    return path
-
-
-def output_file(path) -> Path:
-    """Check that the file can be written, without changing it; creates its folder.
-
-    Raises OSError if the path is no regular file, or the file cannot be created.
-    """
-    path = Path(path)
-    if path.exists() and not path.is_file():
-        kind = "a folder" if path.is_dir() else "a special file"
-        raise OSError(f"output must be a file; {path} is {kind}")
-    output_folder(path.parent)
-    part = part_of(path)
-    try:
-        part.touch()
-        part.unlink()
-    except OSError as error:
-        error.filename = str(path)  # instead of the temporary name
-        raise OSError(f"cannot write the output file: {error}") from error
-    return path
 
 
 _TLS = {
@@ -441,10 +412,16 @@ def add_baud(parser):
     )
 
 
-def check_baud(baud, name) -> None:
-    """Raise TransportError for a baud rate of a transport that has none."""
+def check_connection(name, baud) -> None:
+    """Raise TransportError for a name of no transport, or a baud rate of one that has none."""
+    from weft.host.opening import check_name
     from weft.host.transport import TransportError
 
+    if name not in _SIMULATED:
+        try:
+            check_name(name)
+        except ValueError as error:
+            raise TransportError(f"{error}; a simulated core is board or sim") from error
     other = name in (*_SIMULATED, "usb") or "://" in name or name[:4] in ("uio:", "mem:", "usb:")
     if baud is not None and other:
         raise TransportError(f"--baud must be for a serial port, not for {name}")
@@ -470,7 +447,7 @@ def open_named(args, show, read=config_of):
     Returns (transport, Config that the core must have or None). ``show`` reports steps that take
     long; ``read`` is as of `given_config`. Raises ConfigError, TransportError or ToolError.
     """
-    check_baud(args.baud, args.transport)
+    check_connection(args.transport, args.baud)
     config = given_config(args, read)
     return open_by_name(args.transport, config, args.baud, show), config
 
@@ -481,7 +458,6 @@ def open_by_name(name, config, baud, show):
     Raises TransportError or ToolError.
     """
     from weft.host.opening import open_transport
-    from weft.host.transport import TransportError
 
     if name in ("sim", "board"):
         from weft.sim.transport import SimBoardTransport, SimTransport
@@ -489,7 +465,4 @@ def open_by_name(name, config, baud, show):
         simulated = SimTransport if name == "sim" else SimBoardTransport
         with slow_task("preparing the simulated core"):
             return simulated(config, say=show.say)
-    try:
-        return open_transport(name, config, baud=baud)
-    except ValueError as error:
-        raise TransportError(f"{error}; a simulated core is board or sim") from error
+    return open_transport(name, config, baud=baud)

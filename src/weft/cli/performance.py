@@ -173,7 +173,7 @@ class PerformanceRecords:
 
     def save(self, names) -> None:
         """Write all files; the table has a row for each of ``names``, in that order."""
-        from weft.cli.options import output_folder
+        from weft.files import output_folder
 
         output_folder(self._file.parent)
         output_folder(self._pages)

@@ -10,9 +10,9 @@ from weft.cli.network_inputs import (
     normalization_of,
     refuse_normalization,
 )
-from weft.cli.options import number, output_file, path
+from weft.cli.options import number, path
 from weft.cli.progress import progress, slow_task
-from weft.files import write_bytes
+from weft.files import output_file, write_bytes
 from weft.hints import visible
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]

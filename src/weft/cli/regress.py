@@ -8,19 +8,10 @@ import zlib
 from collections import Counter
 from pathlib import Path
 
-from weft.cli.options import (
-    add_engine,
-    check_cluster,
-    duration,
-    integer,
-    limits_of,
-    output_file,
-    path,
-    started,
-)
+from weft.cli.options import add_engine, check_cluster, duration, integer, limits_of, path, started
 from weft.cli.progress import progress
 from weft.config import Config
-from weft.files import write_bytes, write_text
+from weft.files import output_file, write_bytes, write_text
 
 __all__ = ["DESCRIPTION", "HELP", "Regression", "add", "repeat_command", "run"]
 

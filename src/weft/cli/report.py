@@ -16,9 +16,9 @@ from weft.cli.network_inputs import (
     network_target,
     target_named,
 )
-from weft.cli.options import output_file, path
+from weft.cli.options import path
 from weft.cli.progress import slow_task
-from weft.files import write_text
+from weft.files import output_file, write_text
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
@@ -42,7 +42,7 @@ are equal. Time on the host is not predicted.
 
 def add(parser):
     """Add the arguments of ``weft report``."""
-    add_network(parser, ".tflite, .onnx, .gguf, .bin or .weft")
+    add_network(parser, ".tflite, .onnx, .gguf, .bin, .npz or .weft")
     add_target(parser)
     add_batch(parser)
     parser.add_argument(

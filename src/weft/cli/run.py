@@ -24,10 +24,10 @@ from weft.cli.network_values import (
     repeat,
     write_outputs,
 )
-from weft.cli.options import add_baud, check_baud, integer, open_by_name, output_file, path
+from weft.cli.options import add_baud, check_connection, integer, open_by_name, path
 from weft.cli.progress import slow_task
 from weft.design import PRODUCT, PerKind
-from weft.files import write_text
+from weft.files import output_file, write_text
 
 __all__ = ["DESCRIPTION", "HELP", "add", "open_core", "refuse_page", "run"]
 
@@ -45,6 +45,7 @@ says what runs on Weft and what on the host.
   weft run kws.tflite --board ulx3s-85f --for networks     the whole network on the chip
   weft run stories.weft --prompt "Once upon a time" --temperature 0.8      a language model
   weft run stories.weft --on /dev/ttyUSB1 --prompt "One day"       on a board with a language core
+  weft run names.weft --temperature 0.8 --seed 3                   a microGPT
 
 A network that does not fit the memory of a network core runs there product by product: the
 core gets each one over the link.
@@ -72,7 +73,7 @@ _TIMEOUT = 60.0  # seconds without an answer
 
 def add(parser):
     """Add the arguments of ``weft run``."""
-    add_network(parser, ".tflite, .onnx, .gguf, .bin or .weft")
+    add_network(parser, ".tflite, .onnx, .gguf, .bin, .npz or .weft")
     parser.add_argument(
         "--on", default="golden", metavar="TRANSPORT",
         help="the connection to the core; see above; default golden",
@@ -124,7 +125,7 @@ def add(parser):
 
 def run(args) -> int:
     """Run the command; return its exit code."""
-    check_baud(args.baud, args.on)
+    check_connection(args.on, args.baud)
     refuse_labels(args)
     output, activations, html = (
         name and output_file(name) for name in (args.output, args.activations, args.html)

@@ -1,7 +1,8 @@
 """``weft sdram``: writes the controller of an SDRAM as a Verilog file, or lists the chips."""
 
-from weft.cli.options import integer, number, output_file, path
+from weft.cli.options import integer, number, path
 from weft.config import ConfigError
+from weft.files import output_file
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 

@@ -2,7 +2,14 @@
 
 import argparse
 
-from weft.cli.options import add_baud, add_config, any_config_of, check_baud, given_field, integer
+from weft.cli.options import (
+    add_baud,
+    add_config,
+    any_config_of,
+    check_connection,
+    given_field,
+    integer,
+)
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 
@@ -62,8 +69,8 @@ def run(args) -> int:
         with contextlib.suppress(BrokenPipeError):  # keep serving if the output is closed
             print(text, flush=True)
 
-    check_baud(args.baud, args.board)
     config = _config(args)
+    check_connection(args.board, args.baud)
     with contextlib.ExitStack() as stack:
         listener = stack.enter_context(listen(args.host, args.port))  # fails before a long build
         if args.board == "board":
@@ -92,11 +99,12 @@ def run(args) -> int:
 
 def _config(args):
     """The design of a simulated board; None for a serial port, which has its own."""
+    from weft.host.opening import is_board
     from weft.host.transport import TransportError
 
     if args.board == "board":
         return any_config_of(args, language=True)
-    if args.board in ("sim", "golden"):
+    if not is_board(args.board):
         raise TransportError(
             f"BOARD must be a serial port, usb, or board for a simulated board, not {args.board}"
         )

@@ -5,17 +5,10 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
-from weft.cli.options import (
-    add_config,
-    any_config_of,
-    config_of,
-    integer,
-    output_file,
-    output_folder,
-    path,
-)
+from weft.cli.options import add_config, any_config_of, config_of, integer, path
 from weft.config import Config
 from weft.design import PerKind
+from weft.files import output_file, output_folder
 from weft.hints import to_install
 
 __all__ = ["DESCRIPTION", "HELP", "add", "check_test", "run", "run_test"]

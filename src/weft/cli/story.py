@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from weft.cli.language import add_choice
-from weft.cli.options import integer, output_file, path
+from weft.cli.options import integer, path
+from weft.files import output_file
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
 

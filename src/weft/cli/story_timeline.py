@@ -12,8 +12,8 @@ from rich.text import Text
 import weft
 from weft.cli.language import core_writer, write_text
 from weft.files import written_whole
+from weft.golden.language.sampling import GREEDY
 from weft.language_core.config import LanguageCoreConfig
-from weft.language_core.cycles import token_cycles
 from weft.models.language_core.program import largest_program
 from weft.models.language_core.stages import Stage, token_stages
 
@@ -49,7 +49,7 @@ def show(picture: Path, prompt: str, tokens: int, **how) -> int:
 def predicted(position: int = 63) -> tuple[list[Stage], str]:
     """The stages of the token at a position of a story, and the title of its timeline."""
     program = largest_program(stories().weights, LanguageCoreConfig())
-    cycles = token_cycles(program.passes, position)
+    cycles = program.token_cycles(GREEDY, position)
     return token_stages(program, position), TITLE.format(position, cycles)
 
 

@@ -25,7 +25,8 @@ from weft.network_core.register_map import REGISTERS, decode, network_fifo_ports
 from weft.registers import IDENTITY, kind_of
 
 __all__ = [
-    "NAMES", "NetworkMmioTransport", "open_network_transport", "open_registers", "open_transport",
+    "NAMES", "NetworkMmioTransport", "check_name", "is_board", "open_network_transport",
+    "open_registers", "open_transport",
 ]
 
 _POLL = 0.2  # seconds in which `list_end` looks for the end of a list
@@ -217,7 +218,24 @@ NAMES = (
     "a serial port (/dev/ttyUSB1, COM3), usb, usb:SERIAL, tcp://host:port, uio:/dev/uio0,"
     " mem:0x43c00000 or golden"
 )
+_TCP = r"tcp://(\[[0-9a-fA-F:.]+(?:%[\w.-]+)?\]|[^:/\[\]]+):(\d{1,5})/?"  # host, port
+_MEM = r"mem:(0x[0-9a-fA-F]{1,16}|\d{1,20})"
 _UIO = Path("/sys/class/uio")  # where Linux describes the maps of UIO devices
+
+
+def check_name(name: str) -> None:
+    """Raise ValueError if ``name`` has none of the forms of `open_transport`; open nothing."""
+    if name.startswith("tcp:"):
+        match = re.fullmatch(_TCP, name)
+        if not match or int(match[2]) >= 1 << 16:
+            raise ValueError(f"transport must be tcp://host:port, not {name!r}")
+    elif not is_board(name) and not re.fullmatch(rf"golden|uio:/(?s:.*)|{_MEM}", name):
+        raise ValueError(f"transport must be {NAMES}, not {name!r}")
+
+
+def is_board(name: str) -> bool:
+    """Whether ``name`` is of a local board: a serial port, or USB."""
+    return bool(re.fullmatch(r"(?s:/.*|(?i:COM\d+)|usb(:.+)?)", name))
 
 
 def open_transport(
@@ -250,23 +268,18 @@ def open_transport(
     TransportError
         If the transport cannot be opened.
     """
+    check_name(name)
     if name == "golden":
         from weft.host.emulated import GoldenTransport
 
         return GoldenTransport(config or Config())
-    if name.startswith("tcp:"):
-        ipv6 = r"\[[0-9a-fA-F:.]+(?:%[\w.-]+)?\]"
-        match = re.fullmatch(rf"tcp://({ipv6}|[^:/\[\]]+):(\d{{1,5}})/?", name)
-        if not match or int(match[2]) >= 1 << 16:
-            raise ValueError(f"transport must be tcp://host:port, not {name!r}")
+    if match := re.fullmatch(_TCP, name):
         return TcpTransport(match[1].strip("[]"), int(match[2]))
     if registers := open_registers(name):
         return _ip_transport(registers, name)
-    if name.startswith("/") or re.fullmatch(r"COM\d+", name, re.IGNORECASE):
-        return find(name, baud)
-    if re.fullmatch(r"usb(:.+)?", name):
+    if name.startswith("usb"):
         return SerialTransport(usb_path(name), None)
-    raise ValueError(f"transport must be {NAMES}, not {name!r}")
+    return find(name, baud)
 
 
 def open_network_transport(name: str) -> BoardTransport | NetworkMmioTransport:
@@ -333,6 +346,6 @@ def open_registers(name: str) -> MappedRegisters | None:
     """Return the registers that a name starting with ``uio:`` or ``mem:`` means, else None."""
     if name.startswith("uio:/"):
         return MappedRegisters(name.removeprefix("uio:"))
-    if match := re.fullmatch(r"mem:(0x[0-9a-fA-F]{1,16}|\d{1,20})", name):
+    if match := re.fullmatch(_MEM, name):
         return MappedRegisters("/dev/mem", int(match[1], 0))
     return None

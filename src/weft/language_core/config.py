@@ -1,4 +1,4 @@
-"""`LanguageCoreConfig`: the sizes of a one-row core for language models."""
+"""`LanguageCoreConfig`: the sizes of a core for language models."""
 
 import dataclasses
 import hashlib
@@ -23,23 +23,33 @@ PAIR_BYTES = 2 * LANES  # of a parameter group: an int16 for each lane
 GROUPS_OF_WORD = WORD_BYTES // PAIR_BYTES
 TEXT_TOKENS = 1024  # of the memory for the text, on a board: a block RAM
 _LIMITS = {"words": (16, 4096), "groups": (16, 4096), "side_groups": (4, 1024)}
+_MICRO_LIMITS = {"words": (16, 1024), "groups": (16, 128), "side_groups": (4, 512)}
+_MICRO_COLUMNS = 4  # of a core with a microprogram; each has one product in a cycle
+_MICRO_TARGETS = "generic", "ice40up"  # whose DSP blocks it instantiates, or a simulator models
 
 
 @dataclass(frozen=True)
 class LanguageCoreConfig:
-    """The sizes of a one-row core: 1 x 8 x 16 MAC cells, int8 weights and int16 activations.
+    """The sizes of a core of one row, with int8 weights and int16 activations.
+
+    By default it has 1 x 8 x 16 MAC cells and reads a list of passes. With a microprogram it has 1
+    x 4 MAC cells and reads an instruction a cycle: it computes models of the architecture microgpt.
 
     Attributes
     ----------
     words : int
-        Words of the main memory, 128 bytes each: weights, keys, values, parameters, descriptors.
-        A multiple of 16 in 16..4096.
+        Words of the main memory, 128 bytes each: weights, keys, values, parameters, descriptors;
+        or instructions. A multiple of 16 in 16..4096; with a microprogram at most 1024.
     groups : int
-        Groups of the activation memory, four int16 each. A multiple of 16 in 16..4096.
+        Groups of the activation memory, four int16 each. A multiple of 16 in 16..4096; with a
+        microprogram at most 128.
     side_groups : int
-        Groups of the side memory, which has the residual and the second factors; 4..1024.
+        Groups of the side memory, which has the residual and the second factors; 4..1024. With a
+        microprogram it has keys and values, four int8 a group; 4..512.
     target : str
-        FPGA family, as in `weft.config.Config`.
+        FPGA family, as in `weft.config.Config`. With a microprogram, ``ice40up`` or ``generic``,
+        which is for simulation only.
+    microprogram : bool
 
     Raises
     ------
@@ -53,11 +63,13 @@ class LanguageCoreConfig:
     groups: int = 2048
     side_groups: int = 512
     target: str = "generic"
+    microprogram: bool = False
 
     def __post_init__(self):
+        limits = _MICRO_LIMITS if self.microprogram else _LIMITS
         problems = [
             f"{name} must be in {low}..{high}, not {getattr(self, name)}"
-            for name, (low, high) in _LIMITS.items() if not low <= getattr(self, name) <= high
+            for name, (low, high) in limits.items() if not low <= getattr(self, name) <= high
         ]
         problems += [
             f"{name} must be a multiple of 16, not {getattr(self, name)}"
@@ -65,8 +77,23 @@ class LanguageCoreConfig:
         ]
         if self.target not in TARGETS:
             problems.append(f"target must be one of {', '.join(TARGETS)}, not {self.target}")
+        elif self.microprogram and self.target not in _MICRO_TARGETS:
+            problems.append(
+                f"target must be {' or '.join(_MICRO_TARGETS)} with a microprogram, not"
+                f" {self.target}"
+            )
         if problems:
             raise ValueError("; ".join(problems))
+
+    @property
+    def columns(self) -> int:
+        """Sums that the array computes at the same time."""
+        return _MICRO_COLUMNS if self.microprogram else COLUMNS
+
+    @property
+    def depth(self) -> int:
+        """Products of a column in a cycle."""
+        return 1 if self.microprogram else DEPTH
 
     @property
     def vectors(self) -> int:
@@ -81,7 +108,7 @@ class LanguageCoreConfig:
     @property
     def name(self) -> str:
         """Short name, usable as the name of a folder or a file."""
-        return f"language_1x{COLUMNS}x{DEPTH}_{self.words}"
+        return f"language_1x{self.columns}x{self.depth}_{self.words}"
 
     @property
     def hash(self) -> int:
@@ -92,4 +119,4 @@ class LanguageCoreConfig:
     @property
     def peak(self) -> int:
         """MAC/cycle when the whole array is active."""
-        return COLUMNS * DEPTH
+        return self.columns * self.depth

@@ -18,14 +18,14 @@ LATENCY = 2  # cycles that an address must be stable before its register can be 
 _SIZES = "words", "groups", "side_groups"
 # The first two are in DONE, too.
 STATE = ["text_status", "text_cycles", "token_cycles"]
-REGISTERS = [*registers.IDENTITY, *_SIZES, "target", "text_tokens", *STATE]
+REGISTERS = [*registers.IDENTITY, *_SIZES, "target", "text_tokens", "microprogram", *STATE]
 
 
 def describe(config: LanguageCoreConfig) -> list[int]:
     """The constant registers of ``config``: all of `REGISTERS` before `STATE`."""
     return [
         *registers.identity(config), *(getattr(config, name) for name in _SIZES),
-        list(TARGETS).index(config.target), TEXT_TOKENS,
+        list(TARGETS).index(config.target), TEXT_TOKENS, int(config.microprogram),
     ]
 
 
@@ -45,7 +45,11 @@ def decode(words: list[int]) -> LanguageCoreConfig:
             f"register text_tokens must be {TEXT_TOKENS}, not {values['text_tokens']}"
         )
     sizes = {name: values[name] for name in _SIZES}
-    config = LanguageCoreConfig(**sizes, target=targets[values["target"]])
+    if values["microprogram"] > 1:
+        raise ValueError(f"register microprogram must be 0 or 1, not {values['microprogram']}")
+    config = LanguageCoreConfig(
+        **sizes, target=targets[values["target"]], microprogram=bool(values["microprogram"])
+    )
     registers.check_hash(words, config)
     return config
 

@@ -106,7 +106,7 @@ def load(
     source, name: str | None = None, *, shapes=None, tokenizer=None
 ) -> NeuralNetwork | CompiledNetwork | LanguageModel | LanguageProgram:
     """Read a trained network (``.tflite``, ``.onnx``), a language model (``.gguf``, ``.bin`` of
-    llama2.c, a folder of Hugging Face), or a compiled program (``.weft``).
+    llama2.c, ``.npz`` of a microGPT, a folder of Hugging Face), or a compiled program (``.weft``).
 
     Parameters
     ----------
@@ -140,8 +140,8 @@ def load(
             return model
         if path.is_dir():
             raise ModelError(
-                f"network must be a .tflite, .onnx, .gguf, .bin or .weft file, or a folder with"
-                f" config.json: {path} is another folder"
+                f"network must be a .tflite, .onnx, .gguf, .bin, .npz or .weft file, or a folder"
+                f" with config.json: {path} is another folder"
             )
         data, file, folder = path.read_bytes(), path.name, path.parent
     else:
@@ -172,7 +172,8 @@ def load(
         return NeuralNetwork(import_onnx(data, file, shapes=shapes), data)
     else:
         raise ModelError(
-            f"{file} must be a .tflite, .onnx, .gguf, .bin or .weft file, not one of {suffix}"
+            f"{file} must be a .tflite, .onnx, .gguf, .bin, .npz or .weft file, not one of"
+            f" {suffix}"
         )
     return NeuralNetwork(import_file(data, name), data)
 
@@ -188,6 +189,8 @@ def _language_model(path, name, shapes, tokenizer):
         kind = {".bin": "llama2.c", ".gguf": "GGUF"}.get(path.suffix, "")
         if start[:4] == b"GGUF":
             kind = "GGUF"
+        elif path.suffix == ".npz":
+            kind = "microGPT"
         elif start[:4] == b"PK\3\4" or start[4:] == b"TFL3":
             kind = ""
     if not kind:
@@ -205,6 +208,10 @@ def _language_model(path, name, shapes, tokenizer):
         from weft.models.language import gguf_file
 
         return gguf_file.load(path, name)
+    if kind == "microGPT":
+        from weft.models.language import microgpt
+
+        return microgpt.load(path, name)
     from weft.models.language import hugging_face
 
     return hugging_face.load(path, name)

@@ -275,7 +275,7 @@ def _fits(value, hint):
 
 FORMAT = "weft program"
 VERSION = 12
-LANGUAGE_VERSION = 1  # of language models, whose format changes at other times
+LANGUAGE_VERSION = 2  # of language models, whose format changes at other times
 _MAIN = "program.json"
 _DATE = (1980, 1, 1, 0, 0, 0)  # equal programs give equal files
 

@@ -28,7 +28,17 @@ def cell(mac):
     return executable(mac)
 
 
-@pytest.mark.parametrize("name", CASES)
+# Both cells have the same multiplier and rounding.
+SECOND = "multiplier", "ties", "random"
+
+
+@pytest.mark.parametrize("mac, name", [
+    pytest.param(
+        mac, name, id=f"{mac.__name__}-{name}",
+        marks=pytest.mark.slow if mac.FLUSH and name in SECOND else (),
+    )
+    for mac in (Bf16Mac, FlushingBf16Mac) for name in CASES
+], indirect=["mac"])
 def test_sums_equal_goldens(mac, cell, name):
     mismatch = check(cell, CASES[name](), flush=mac.FLUSH)
     seed = f"vectors of seed {SEED}" if name in VECTORS else "the run is its seed"

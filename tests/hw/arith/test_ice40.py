@@ -1,7 +1,7 @@
 """The components of the iCE40 MAC cells: primitives and twins are proven equal in all cycles."""
 
 import pytest
-from amaranth.hdl import ClockDomain, ClockSignal, DomainRenamer, Module, Mux, signed
+from amaranth.hdl import Cat, ClockDomain, ClockSignal, DomainRenamer, Module, Mux, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from tiers import quick
@@ -10,6 +10,7 @@ from verif.primitives import cosimulate, prove_equal
 from weft.hw.arith.ice40 import (
     CarryChainAccumulator,
     DspAccumulator,
+    DspMultiplier,
     HalvesMultiplier,
     LoadableCounter,
     PairMultiplier,
@@ -99,7 +100,41 @@ def test_sum_in_a_block(folded):
     prove_equal(WithoutReset(block), steps=5, models=MODELS)
 
 
-@pytest.mark.parametrize("make, correct, wrong", [
+class Products(wiring.Component):
+    """Products of 16 x 16 bits with each pair of signs; some factors are the least or largest."""
+
+    is_edge: In(1)
+    a: In(16)
+    b: In(16)
+    products: Out(96)
+
+    def elaborate(self, platform):
+        m, products = Module(), []
+        for shapes in ((16, 16), (signed(16), 16), (signed(16), signed(16))):
+            m.submodules += (block := DspMultiplier(a=shapes[0], b=shapes[1]))
+            for inner, outer in ((block.a, self.a), (block.b, self.b)):
+                edge = Mux(outer[0], 0x8000, 0xFFFF)
+                m.d.comb += inner.eq(Mux(self.is_edge, edge, outer))
+            products.append(block.product.as_unsigned())
+        m.d.comb += self.products.eq(Cat(products))
+        return m
+
+
+def test_products_of_both_signs_in_a_block():
+    assert cosimulate(Products(), cycles=2_000, models=MODELS) == "PASS"
+
+
+@pytest.mark.parametrize("correct, wrong", [
+    ("A_SIGNED & a[15]}}, a}", "a[15]}}, a}"),
+    ("B_SIGNED & b[15]}}, b[15:8]}, lower", "1'b0}}, b[15:8]}, lower"),
+])
+def test_wrong_signs_of_a_block_are_detected(correct, wrong):
+    assert correct in MODELS
+    models = MODELS.replace(correct, wrong)
+    assert cosimulate(Products(), cycles=200, models=models).startswith("FAIL")
+
+
+@pytest.mark.parametrize("make, correct, wrong", quick(3, [
     (lambda: HalvesMultiplier(a=signed(9), b=signed(9)), "I0 & I1 |", "I0 & I1 &"),
     (
         lambda: CarryChainAccumulator(term=signed(18), folded=True),
@@ -111,7 +146,7 @@ def test_sum_in_a_block(folded):
     ),
     (lambda: WithoutReset(PairMultiplier()), "A_SIGNED & a[7]", "A_SIGNED & a[6]"),
     (lambda: WithoutReset(PairMultiplier()), "? f_reg", "? f_product"),
-], ids=["multiplier", "chain", "block", "pair", "pair-late"])
+]), ids=["multiplier", "chain", "block", "pair", "pair-late"])
 def test_wrong_models_are_detected(make, correct, wrong):
     assert correct in MODELS
     with pytest.raises(AssertionError, match="not proven equal to their twin"):

@@ -4,6 +4,7 @@ import random
 
 import pytest
 from amaranth.hdl import signed, unsigned
+from tiers import quick
 
 from verif.amaranth_bench import play
 from verif.primitives import exhaustive_check, prove_equal
@@ -64,10 +65,10 @@ def test_the_block_equals_its_twin(a, b, pipelined):
     prove_equal(Multiplier(a=a, b=b, pipelined=pipelined), steps=Multiplier.LATENCY + 1)
 
 
-@pytest.mark.parametrize("line", [
+@pytest.mark.parametrize("line", quick(2, [
     "b_reg <= {SIGNEDB & b[17], b};", "if (CE0) begin", "pipeline_reg <= product;",
     'if (REG_INPUTA_RST == "RST0" ? RST0 : RST1) a_reg <= 0;',
-])
+]))
 def test_a_changed_block_is_detected(line):
     broken = {"if (CE0) begin": "begin"}.get(line, "")
     models = ECP5_MODELS.read_text(encoding="utf-8")
@@ -83,10 +84,10 @@ def test_the_multipliers_of_gowin_multiply_all_operands(kind, width):
     assert exhaustive_check(kind, width=width, models=models) == "PASS"
 
 
-@pytest.mark.parametrize("kind, a, b", [
+@pytest.mark.parametrize("kind, a, b", quick(2, [
     (GowinMultiplier, signed(4), signed(3)), (HalvedMultiplier, signed(4), unsigned(3)),
     (HalvedMultiplier, unsigned(4), signed(4)),
-], ids=str)
+]), ids=str)
 @pytest.mark.parametrize("pipelined", [True, False])
 def test_the_multipliers_of_gowin_equal_their_twin(kind, a, b, pipelined):
     """With and without ``en`` and ``zero``."""
@@ -94,10 +95,10 @@ def test_the_multipliers_of_gowin_equal_their_twin(kind, a, b, pipelined):
     prove_equal(kind(a=a, b=b, pipelined=pipelined), steps=Multiplier.LATENCY + 1, models=models)
 
 
-@pytest.mark.parametrize("line, broken", [
-    ("a_reg <= a;", ""), ("if (CE) begin", "begin"), ("pipe_reg <= product;", ""),
-    ("{BSIGN & B[8], B}", "{1'b0, B}"),
-])
+@pytest.mark.parametrize("line, broken", quick(2, [
+    ("{BSIGN & B[8], B}", "{1'b0, B}"), ("if (CE) begin", "begin"), ("a_reg <= a;", ""),
+    ("pipe_reg <= product;", ""),
+]))
 def test_a_changed_block_of_gowin_is_detected(line, broken):
     """All bits of B count: with fewer ones, its sign changes no bit of the product."""
     models = GOWIN_MODELS.read_text(encoding="utf-8")

@@ -46,7 +46,14 @@ ALL = pytest.mark.parametrize("cell, depth", [
     for target in cells for depth in depths
 ] + [pytest.param(OneBlockMac, depth, id=f"ice40up-one-block-{depth}") for depth in (1, 3, 6)])
 RESOURCES = "dsp", "ram", "logic"
-RESOURCE = pytest.mark.parametrize("resource", RESOURCES)  # a cell without squares uses logic
+# Every cell and depth, in DSP blocks; a cell without squares uses logic for RAM.
+CELL_AND_RESOURCE = pytest.mark.parametrize("cell, depth, resource", [
+    pytest.param(
+        *case.values, resource, id=f"{resource}-{case.id}",
+        marks=() if resource == "dsp" or case.values[1] in (2, 3) else pytest.mark.slow,
+    )
+    for case in ALL.args[1] for resource in RESOURCES
+])
 
 
 def steps(depth, count):
@@ -57,8 +64,7 @@ def steps(depth, count):
         yield {"a": a, "b": b, "en": int(rng.random() < 0.7)}
 
 
-@ALL
-@RESOURCE
+@CELL_AND_RESOURCE
 def test_sum_follows_its_step_by_the_latency(cell, depth, resource):
     rng = random.Random(2)
     latency = cell.latency(depth)
@@ -74,8 +80,7 @@ def test_sum_follows_its_step_by_the_latency(cell, depth, resource):
         assert sums[t + latency] == total
 
 
-@ALL
-@RESOURCE
+@CELL_AND_RESOURCE
 def test_folded_sums_are_shifted(cell, depth, resource):
     """Two tiles: the second one starts from the last value that was shifted in."""
     latency = cell.latency(depth)

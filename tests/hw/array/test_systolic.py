@@ -26,8 +26,21 @@ STARTED = [
     pytest.param(4, 5, 1, 3, interleaved_mac(3, 5), id="4x5x1-hop3-slots3"),
     pytest.param(2, 3, 2, 8, interleaved_mac(3, 4), id="2x3x2-hop8-slots3"),
 ]
-ALL = pytest.mark.parametrize("rows, cols, depth, hop, cell", [*PLAIN, *STARTED])
-WITH_START = pytest.mark.parametrize("rows, cols, depth, hop, cell", STARTED)
+QUICK = (
+    "3x4x1-hop1", "3x5x2-hop2", "2x2x1-hop8", "1x1x1-slots1", "4x3x1-hop1-slots1",
+    "5x3x1-hop2-slots3", "4x5x1-hop3-slots3", "2x3x2-hop8-slots3",
+)
+
+
+def arrays(cases):
+    """Parameters of a test; those that are not in `QUICK` are slow."""
+    return pytest.mark.parametrize("rows, cols, depth, hop, cell", [
+        case if case.id in QUICK else pytest.param(*case.values, id=case.id, marks=pytest.mark.slow)
+        for case in cases
+    ])
+
+
+ALL, WITH_START = arrays([*PLAIN, *STARTED]), arrays(STARTED)
 BUBBLES = pytest.mark.parametrize("bubble", quick(1, [0.5, 0]))
 
 

@@ -71,7 +71,10 @@ def test_words_come_after_the_latency(width, depth, target):
 
 
 @pytest.mark.parametrize("width, depth", [
-    *SHAPES[:3], *(pytest.param(*shape, marks=pytest.mark.slow) for shape in SHAPES[3:]),
+    *SHAPES[:3], *(
+        pytest.param(*shape, marks=pytest.mark.slow if number % 2 else pytest.mark.long)
+        for number, shape in enumerate(SHAPES[3:], 3)
+    ),
 ])
 def test_blocks_equal_the_behavioural_model(width, depth):
     dut = Bank(width=width, depth=depth, target="ecp5")
@@ -80,7 +83,8 @@ def test_blocks_equal_the_behavioural_model(width, depth):
 
 @pytest.mark.parametrize("width, depth", [
     (50, 300), *(
-        pytest.param(*shape, marks=pytest.mark.slow) for shape in SHAPES if shape != (50, 300)
+        pytest.param(*shape, marks=pytest.mark.long if number % 2 else pytest.mark.slow)
+        for number, shape in enumerate(SHAPES) if shape != (50, 300)
     ),
 ])
 def test_blocks_of_gowin_equal_the_behavioural_model(width, depth):

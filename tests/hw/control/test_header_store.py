@@ -1,5 +1,6 @@
 """The stored header, against a model that works on whole fields."""
 
+import functools
 import random
 
 import pytest
@@ -17,6 +18,12 @@ CONFIGS = [
 ]
 
 
+@functools.cache
+def store(bytes_in, bits):
+    """The component, elaborated once for all headers of a Config."""
+    return HeaderStore(bytes_in=bytes_in, bits=[*bits])
+
+
 def stored(config, header, bytes_in):
     """The bytes of ``header`` as the store of a core with ``config`` gives them."""
     bits = header_bits(memories(config), supported_flags(config))
@@ -28,7 +35,7 @@ def stored(config, header, bytes_in):
         }
         for n in range(HEADER_BYTES // bytes_in)
     ]
-    (values,) = play(HeaderStore(bytes_in=bytes_in, bits=bits), script, "header", tail=1)
+    (values,) = play(store(bytes_in, tuple(bits)), script, "header", tail=1)
     return values[-1]
 
 

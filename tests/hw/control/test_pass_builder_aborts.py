@@ -7,6 +7,7 @@ import pytest
 from amaranth.hdl import Cat, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import connect
+from tiers import tiers
 
 from verif.amaranth_bench import simulate
 from weft.commands import Region, Status
@@ -244,16 +245,18 @@ SCENES = {
 
 
 @pytest.mark.parametrize("slots", [
-    2, *(pytest.param(slots, marks=pytest.mark.slow) for slots in (1, 3)),
+    2, pytest.param(3, marks=pytest.mark.slow), pytest.param(1, marks=pytest.mark.long),
 ])
-@pytest.mark.parametrize("scene", SCENES.values(), ids=SCENES)
+@pytest.mark.parametrize("scene", tiers(
+    SCENES, "back-to-back", "quick", "rejected", "keep", "starved-in-a-pass"
+))
 def test_an_abort_ends_only_the_active_job(slots, scene):
     AbortTest(slots, *scene).run()
 
 
 @pytest.mark.parametrize("apart", [
-    2, *(pytest.param(cycles, marks=pytest.mark.slow) for cycles in (1, 6)),
-    *(pytest.param(cycles, marks=pytest.mark.long) for cycles in (3, 4, 9)),
+    2, *(pytest.param(cycles, marks=pytest.mark.slow) for cycles in (1,)),
+    *(pytest.param(cycles, marks=pytest.mark.long) for cycles in (3, 4, 6, 9)),
 ])
 @pytest.mark.parametrize("scene", ["quick", "rejected", "starved-in-a-pass"])
 def test_two_aborts_end_only_active_jobs(apart, scene):

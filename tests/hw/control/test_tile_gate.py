@@ -189,7 +189,7 @@ SCENES = {
     "fed-in-time": [job(1, 2, 2, panels=fed(3, 9)), job(2, 2, 1, panels=fed(12, 14))],
 }
 ALL_SCENES = pytest.mark.parametrize("scene", SCENES.values(), ids=SCENES)
-FLOWS = pytest.mark.parametrize("ready", tiers(READY, next(iter(READY))))
+FLOWS = pytest.mark.parametrize("ready", tiers(READY, "always", long={"every-second"}))
 
 
 @ALL_SCENES
@@ -199,8 +199,8 @@ def test_an_abort_in_any_cycle_ends_only_the_active_job(scene, ready):
 
 
 @pytest.mark.parametrize("apart", [
-    2, *(pytest.param(cycles, marks=pytest.mark.slow) for cycles in (1, 5)),
-    *(pytest.param(cycles, marks=pytest.mark.long) for cycles in (3, 8)),
+    2, *(pytest.param(cycles, marks=pytest.mark.slow) for cycles in (1,)),
+    *(pytest.param(cycles, marks=pytest.mark.long) for cycles in (3, 5, 8)),
 ])
 @pytest.mark.parametrize("name", ["pairs", "rejected", "fed-in-time"])
 @pytest.mark.parametrize("flow", ["always", "every-third"])

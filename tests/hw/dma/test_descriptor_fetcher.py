@@ -3,6 +3,7 @@
 import dataclasses
 
 import pytest
+from tiers import quick
 
 from verif.amaranth_bench import put, send, simulate, ticks
 from weft.commands import Job, JobFlag, Load, LoadFlag, Region
@@ -139,7 +140,7 @@ OUTSIDE = {
 }
 
 
-@pytest.mark.parametrize("busy", [0, 3])
+@pytest.mark.parametrize("busy", quick(1, [3, 0]))
 @pytest.mark.parametrize("what", OUTSIDE)
 def test_drops_descriptors_with_bad_addresses(what, busy):
     good = Store(JOB, 0xFFFFFFE8, 8).pack(), Store(NARROW, 0x1002, -0x1002).pack()

@@ -116,7 +116,7 @@ def parameters(rng, columns):
 
 
 @pytest.mark.parametrize("name, pause, latency", [
-    pytest.param("8x8x1", 0.0, 0, marks=pytest.mark.slow),
+    pytest.param("8x8x1", 0.0, 0, marks=pytest.mark.long),
     pytest.param("3x4x2", 0.5, 30, marks=pytest.mark.slow),
     pytest.param("4x2x4-wide", 0.4, 60, marks=pytest.mark.long),
     pytest.param("2x4x1-bf16", 0.5, 30, marks=pytest.mark.slow),

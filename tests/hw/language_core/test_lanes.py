@@ -51,7 +51,7 @@ def test_sums_times_parameters(dut, shift, narrow, residual):
                       residual=residual),
         values=(0, sums), parameters=(dut.TABLE, multipliers & 0xFFFF), side=(dut.RESIDUAL, side),
     )
-    scaled = operations.scale(sums, multipliers, shift, bits=40) + side * residual
+    scaled = operations.scale(sums, multipliers, shift) + side * residual
     np.testing.assert_array_equal(found, operations.saturate(scaled, 8 if narrow else 16))
 
 

@@ -152,9 +152,9 @@ class Bench:
         simulate(dut, source, watch, background=[checker(dut.tiles, "tiles")])
 
 
-@pytest.mark.parametrize("cols, lanes, slots", [
-    (1, 1, 1), (5, 1, 1), (5, 2, 1), (5, 4, 3), (3, 8, 1), (8, 4, 2),
-])
+@pytest.mark.parametrize("cols, lanes, slots", quick(3, [
+    (5, 2, 1), (5, 4, 3), (3, 8, 1), (1, 1, 1), (5, 1, 1), (8, 4, 2),
+]))
 @pytest.mark.parametrize("idle, stall, reorder_depth, interval, epilogue_lag", quick(3, [
     (0, 0, 8, 1, 1), (0.5, 0.9, 1, 1, 3), (0.9, 0.5, 2, 4, 9), (0.5, 0, 8, 1, 7), (0, 0.5, 4, 2, 9),
 ]))

@@ -1,5 +1,7 @@
 """The scalers against golden: ties, edge cases, a result every cycle, and pauses."""
 
+import functools
+
 import numpy as np
 import pytest
 from tiers import quick
@@ -15,6 +17,7 @@ LIMIT = 1 << 24  # mode onnx saturates to it: any 8-bit clamp treats all values 
 MODES = pytest.mark.parametrize("mode", SCALERS)
 
 
+@functools.cache
 def scaler(mode, cycles=1, stable=1):
     return SCALERS[mode](cycles=cycles, target="generic", extra=8, stable=stable)
 
@@ -91,8 +94,9 @@ def grid(*axes):
 
 
 @MODES
-def test_equals_golden_on_sums_of_all_kinds(mode, sums, triples):
-    check(mode, *draw(mode, 6000, sums, triples))
+@pytest.mark.parametrize("count", [2000, pytest.param(6000, marks=pytest.mark.long)])
+def test_equals_golden_on_sums_of_all_kinds(mode, count, sums, triples):
+    check(mode, *draw(mode, count, sums, triples))
 
 
 @MODES

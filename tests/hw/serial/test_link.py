@@ -39,6 +39,12 @@ def fast(request):
     return request.param
 
 
+# Of the long simulations, those of a serial port run in the long tests.
+LONG_SERIAL = pytest.mark.parametrize(
+    "fast", [pytest.param(False, marks=pytest.mark.long), True], ids=["serial", "usb"]
+)
+
+
 def scenario_of(config, shapes=((1, 1, 1),)):
     """Products of the shapes M, N, K, each with raw sums and with requantized results."""
     scenario = Scenario(config, 1)
@@ -111,6 +117,7 @@ def test_products_through_the_link(case, fast):
 
 
 @pytest.mark.slow
+@LONG_SERIAL
 def test_splits_long_results_into_frames(fast):
     config = Config(rows=2, cols=2, depth=1, a_words=1024, b_words=64, bytes_out=8)
     scenario = Scenario(config)
@@ -226,6 +233,7 @@ def test_abandons_a_frame_on_rx_error(fast):
 
 
 @pytest.mark.slow
+@LONG_SERIAL
 def test_acknowledges_a_frame_when_there_is_space_for_another(fast):
     # More jobs than the core can hold, all waiting for operands: the rest waits in the link.
     commands = unfed(range(2 * MAX_PAYLOAD // 32)).data
@@ -249,6 +257,7 @@ def test_acknowledges_a_frame_when_there_is_space_for_another(fast):
 
 
 @pytest.mark.slow
+@LONG_SERIAL
 def test_ignores_a_frame_with_an_unexpected_sequence_number(fast):
     scenario = scenario_of(CONFIG)
     commands = scenario.data

@@ -63,6 +63,7 @@ def test_the_device_takes_high_speed_and_packets_of_512_bytes():
     at_phy(bench)
 
 
+@pytest.mark.slow
 def test_a_full_device_answers_nak_and_loses_no_byte():
     """After NAK, a host of high speed asks with PING until there is space."""
     data = random.Random(6).randbytes(512 * 4)

@@ -39,6 +39,8 @@ def equal(found, weights, tolerance=0.0):
         if field.name == "shape":  # GGUF has epsilon in float32
             assert np.float32(a.epsilon) == np.float32(b.epsilon)
             assert dataclasses.replace(a, epsilon=b.epsilon) == b
+        elif b is None:
+            assert a is None
         else:
             assert a.dtype == np.float32
             np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * np.abs(b).max())
@@ -130,6 +132,8 @@ def test_gguf_gives_its_weights(tmp_path, weights, kind, tolerance):
     ("Q4_0", {}, "token_embd.weight must be of type F32, F16, Q8_0, not Q4_0"),
     ("F32", {"kv_heads": 4}, r"blk.0.attn_k.weight must be \[32, 32\], not \[16, 32\]"),
     ("F32", {"kv_heads": 3}, "heads must be a multiple of 3, not 4"),
+    ("F32", {"add_bos": False}, "tokenizer.ggml.add_bos_token must be True, not False"),
+    ("F32", {"more": "blk.1.attn_q.bias"}, "and no other one: blk.1.attn_q.bias"),
 ])
 def test_another_gguf_is_refused_by_name(tmp_path, tied, kind, changes, text):
     pytest.importorskip("gguf")
@@ -214,6 +218,9 @@ def test_hugging_face_gives_its_weights(tmp_path, weights, dtype, tolerance):
     ({"bos_token_id": None}, "bos_token_id and eos_token_id must be numbers, not None"),
     ({"eos_token_id": 400}, "must be in 0..299, not 400"),
     ({"tie_word_embeddings": False}, "must have the tensor lm_head.weight"),
+    ({"tie_word_embeddings": "no"}, "tie_word_embeddings must be true or false, not 'no'"),
+    ({"partial_rotary_factor": 0.5}, "partial_rotary_factor must be 1.0, not 0.5"),
+    ({"num_hidden_layers": 1}, "and no other one: model.layers.1.input_layernorm.weight"),
 ])
 def test_another_folder_is_refused_by_name(tmp_path, tied, changes, text):
     pytest.importorskip("safetensors")
@@ -221,6 +228,23 @@ def test_another_folder_is_refused_by_name(tmp_path, tied, changes, text):
     folder = tmp_path / "small"
     write_hugging_face(folder, tied, **changes)
     with pytest.raises(ModelError, match=text):
+        weft.load(folder)
+
+
+def test_a_tensor_that_no_model_of_this_kind_has(tmp_path, tied):
+    """Old versions of the package write the angles of the rotation, too; they are computed."""
+    pytest.importorskip("tokenizers")
+    safetensors = pytest.importorskip("safetensors.numpy")
+    folder = tmp_path / "small"
+    write_hugging_face(folder, tied)
+    file = folder / "model.safetensors"
+    tensors = safetensors.load_file(file)
+    tensors["model.layers.0.self_attn.rotary_emb.inv_freq"] = np.ones(4, np.float32)
+    safetensors.save_file(tensors, file)
+    equal(weft.load(folder).weights, tied, 0.0)
+    tensors["model.layers.1.self_attn.q_norm.weight"] = np.ones(8, np.float32)
+    safetensors.save_file(tensors, file)
+    with pytest.raises(ModelError, match="no other one: model.layers.1.self_attn.q_norm.weight"):
         weft.load(folder)
 
 

@@ -7,7 +7,7 @@ from faulty_pipe import End
 from golden_language_board import CYCLES, PipedLanguageBoard
 from language_programs import CORE, small_program
 
-from weft.golden.language.sampling import sampling
+from weft.golden.language.sampling import GREEDY, sampling
 from weft.host.board import BoardTransport
 from weft.host.language_driver import LanguageDriver
 from weft.host.recovery import AcceleratorError
@@ -78,7 +78,7 @@ def test_the_state_at_the_end(program, board):
         prompt = session.prompt_tokens
         assert (state.error, state.position) == (CoreError.NONE, prompt + 6)
         assert state.cycles == CYCLES * state.position
-        assert writer.predicted() == text_cycles(writer.program.passes, 0, prompt, prompt + 6)
+        assert writer.predicted() == text_cycles(writer.program, GREEDY, 0, prompt, prompt + 6)
 
 
 def test_a_text_that_ends_early_is_aborted(program, board):
@@ -93,10 +93,10 @@ def test_a_text_that_ends_early_is_aborted(program, board):
 
 
 def test_text_cycles_are_those_of_its_tokens_and_the_waits(program):
-    passes = BoardWriter(program, CORE, 1).program.passes
-    tokens = sum(token_cycles(passes, n, emits=n >= 2) for n in range(9))
+    core = BoardWriter(program, CORE, 1).program
+    tokens = sum(token_cycles(core.passes, n, emits=n >= 2) for n in range(9))
     # A token of the prompt comes from the memory of the text; another one is in the core.
-    assert text_cycles(passes, 0, 3, 9) == tokens + 3 * 6 + 6 * 2
+    assert text_cycles(core, GREEDY, 0, 3, 9) == tokens + 3 * 6 + 6 * 2
 
 
 def test_a_broken_link_is_an_error_that_says_what_to_do(program, board):

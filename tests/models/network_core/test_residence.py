@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from digits import CNN
+from graph_runner import run_graph
 from network_core_networks import NetworkBuilder, random_network
 from network_cores import PROGRAM, network_core_config
 from network_programs import random_inputs
@@ -21,7 +22,7 @@ from weft.models.network_core.runners import GoldenRunner
 from weft.models.target import NetworkTarget
 from weft.network_core.cycles import ProgramTiming
 from weft.network_core.cycles.memory import ProgramPortTimes
-from weft.network_core.descriptors import ListLoad, unpack_list
+from weft.network_core.descriptors import ListLoad, LoadTarget, unpack_list
 from weft.sim.network_core import AxiTiming, SimulatedRunner
 
 TIMING = ProgramTiming(20, 1024)
@@ -204,6 +205,37 @@ def runner():
     runner.set_timing(AxiTiming(TIMING.latency, TIMING.period))
     yield runner
     runner.close()
+
+
+def wide():
+    """112 parameter lines: the core has 64."""
+    b = NetworkBuilder(np.random.default_rng(4), (1, 4, 4, 3))
+    x = 0
+    for _ in range(7):
+        x = b.convolution(x, 32, kernel=(1, 1), padding=(0, 0, 0, 0))
+    return b.graph()
+
+
+def test_parameters_of_some_layers_stay_in_their_buffer(runner):
+    """The setup loads those of 3 layers; each inference loads the others, into the last 8 lines."""
+    graph = wide()
+    program = compiled(graph, PROGRAM)
+    lines = [
+        [entry for entry in unpack_list(data)
+         if isinstance(entry, ListLoad) and entry.target == LoadTarget.PARAMETERS]
+        for data in (*program.setup, program.segments[0].run)
+    ]
+    assert [sum(entry.words for entry in each) for each in lines] == [48, 64]
+    assert all(entry.first_word + entry.words <= 56 for entry in lines[0])
+    assert all(entry.first_word >= 56 for entry in lines[1])
+    x = random_inputs(program, 2)
+    wanted = np.concatenate([run_graph(graph, [one[None]])[graph.outputs[0]] for one in x])
+    for other in (GoldenRunner(PROGRAM), GoldenRunner(PROGRAM, eager=True), runner):
+        session = program.open(other)
+        assert np.array_equal(session(x), wanted)
+    session = program.open(runner)
+    session(x[:1])
+    assert session.cycles == program.cycles
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["whole", "kept"])

@@ -1,5 +1,7 @@
 """Schedules: no load overwrites words that a job still needs, and all fits its buffer."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from network_cores import network_core_config
@@ -7,9 +9,11 @@ from rejects import rejects
 from tiers import seeds
 
 from weft.models.network_core import schedule as module
+from weft.models.network_core.demands import LayerDemand
 from weft.models.network_core.map_pitches import Panels
 from weft.models.network_core.pieces import Shape
-from weft.models.network_core.schedule import LayerDemand, schedule_buffers
+from weft.models.network_core.residence import CHIP_PACE, LoadPace
+from weft.models.network_core.schedule import schedule_buffers
 from weft.models.network_core.weights import BufferPlaces, LayerWords
 
 
@@ -27,11 +31,12 @@ def demand(tiles, tile_words, *, adds=False, **fields):
 
 
 CHIP = network_core_config(4, 4, 4, 2, b_words=100, lines=20)
+SLOW = LoadPace(8, 60)  # as a program memory
 
 
 def test_what_fits_is_resident():
     schedule = schedule_buffers([demand(2, 30), demand(4, 10, adds=True)], CHIP)
-    assert (schedule.b_resident, schedule.lines_resident) == (True, True)
+    assert (schedule.b_resident, schedule.resident_lines) == (True, {0, 1})
     assert [(part.b_word, part.words, part.line, part.lines) for part in schedule.parts] == [
         (0, 60, 0, 4), (60, 40, 4, 9)
     ]
@@ -75,7 +80,7 @@ def check_layer(entry, parts):
 
 
 @pytest.mark.parametrize("fewest", [False, True])
-@pytest.mark.parametrize("seed", seeds(5, 20, 40))
+@pytest.mark.parametrize("seed", seeds(3, 20, 40))
 def test_parts_follow_each_other_and_wait(seed, fewest):
     """Each word is written only after the last job that uses it.
 
@@ -83,11 +88,18 @@ def test_parts_follow_each_other_and_wait(seed, fewest):
     """
     demands = list(random_demands(np.random.default_rng(seed)))
     schedule = schedule_buffers(demands, CHIP, fewest=fewest)
+    check_places(demands, schedule, CHIP)
+    assert len(schedule.resident_lines) in (0, len(demands))
+
+
+def check_places(demands, schedule, config):
+    """Words and lines lie in their buffer, and what is there is not needed any more."""
     for layer, entry in enumerate(demands):
         check_layer(entry, [part for part in schedule.parts if part.layer == layer])
-    for first, words, waits, size, resident in (
-        ("b_word", "words", "b_jobs", 100, schedule.b_resident),
-        ("line", "lines", "line_jobs", 20, schedule.lines_resident),
+    every = range(len(demands)) if schedule.b_resident else ()
+    for first, words, waits, size, residents in (
+        ("b_word", "words", "b_jobs", config.b_words, every),
+        ("line", "lines", "line_jobs", config.lines, schedule.resident_lines),
     ):
         owner = [None] * size  # of each word: the last job that uses it
         ended = 0  # jobs that have ended before a load
@@ -102,10 +114,52 @@ def test_parts_follow_each_other_and_wait(seed, fewest):
             if getattr(part, words):
                 ended = max(ended, getattr(part, waits))
                 before = {last for last in owner[start : start + used] if last is not None}
-                assert not (resident and before)
+                assert not (part.layer in residents and before)
                 assert not before or ended > max(before)
                 assert ended <= job
             owner[start : start + used] = [job] * used
+
+
+@pytest.mark.parametrize("seed", seeds(3, 10, 40))
+def test_some_parameters_are_resident(seed):
+    """Those of layers with few words a tile. The others share an eighth of the lines.
+
+    All jobs of layers with the same lines read them in one place, and one of them loads them.
+    """
+    rng = np.random.default_rng(seed)
+    config = network_core_config(4, 4, 4, 2, b_words=100, lines=80)
+    demands = [demand(8, 13)]  # several jobs
+    demands += [demand(*map(int, rng.integers((1, 14), (20, 30)))) for _ in range(11)]
+    for n in range(3):  # as three stripes of the first layer, one behind the other
+        demands.insert(4 * n + 1, replace(demands[0], lines_of=0))
+    schedule = schedule_buffers(demands, config, pace=SLOW)
+    check_places(demands, schedule, config)
+    resident = schedule.resident_lines
+    assert 0 < len(resident) < len(demands)
+    lines = {}
+    for part in schedule.parts:
+        source = demands[part.layer].lines_of
+        owner = part.layer if source is None else source
+        if part.layer not in resident:
+            assert part.line >= 70 and part.lines == 2 * part.tiles
+            continue
+        assert part.line + 2 * part.tiles <= 70
+        for tile in range(part.first, part.first + part.tiles):
+            place = part.line + 2 * (tile - part.first)
+            assert lines.setdefault((owner, tile), place) == place
+        assert part.lines == (2 * part.tiles if source is None else 0)
+    assert len({*lines.values()}) == len(lines)
+    assert not schedule_buffers(demands, config).resident_lines  # which loads quickly
+
+
+def test_words_on_the_chip_load_quickly():
+    """All of them: as if all data were there. Half of them: between that and none."""
+    config = network_core_config(4, 4, 4, 2, b_words=100, lines=1000)
+    demands = [demand(8, 15), demand(12, 4), demand(3, 30)]
+    quick, half, none = (
+        schedule_buffers(demands, config, pace=SLOW, kept=[part] * 3).cycles for part in (1, 0.5, 0)
+    )
+    assert quick == schedule_buffers(demands, config).cycles < half < none
 
 
 def test_refuses_what_has_no_smaller_job():
@@ -174,15 +228,18 @@ def test_a_part_lies_where_the_fewest_jobs_must_end():
 
 
 @pytest.mark.parametrize("seed", seeds(2, 10, 25))
-def test_shares_that_cannot_be_better_change_nothing(seed, monkeypatch):
+@pytest.mark.parametrize("pace", [
+    pytest.param(CHIP_PACE, id="chip"), pytest.param(SLOW, id="program", marks=pytest.mark.slow),
+])
+def test_shares_that_cannot_be_better_change_nothing(seed, pace, monkeypatch):
     """A schedule that stops early is equal to one that follows each of its shares to the end."""
     rng = np.random.default_rng(seed)
     demands = [entry for _ in range(1 + seed % 3) for entry in random_demands(rng)]
     small = network_core_config(4, 4, 4, 2, b_words=150, lines=45)
-    found = schedule_buffers(demands, small)
+    found = schedule_buffers(demands, small, pace=pace)
     monkeypatch.setattr(module._Search, "_least", lambda *_: -1)
     monkeypatch.setattr(module._State, "follows", lambda *_: False)
-    assert schedule_buffers(demands, small) == found
+    assert schedule_buffers(demands, small, pace=pace) == found
 
 
 def test_shares_that_cannot_be_better_end_soon(monkeypatch):
@@ -213,8 +270,11 @@ def test_the_least_cycles_have_the_waits_for_space(lines):
     chip = network_core_config(4, 4, 4, 2, b_words=100, lines=lines)
     search = module._Search([demand(1, 60) for _ in range(20)], chip, False, False, True)
     tried = search.tried([1] * 20)
-    resident = tried.lines_resident
-    sizes = [search.tiles(layer, 1, resident) for layer in range(20)]
-    jobs = [job for layer in range(20) for job in search._jobs(layer, sizes[layer], resident)]
+    room = None if tried.resident else lines
+    sizes = [search.tiles(layer, 1, room) for layer in range(20)]
+    jobs = [
+        job for layer in range(20)
+        for job in search._jobs(layer, sizes[layer], layer in tried.resident)
+    ]
     assert tried.cycles == sum(job.cycles + job.b_load + job.line_load for job in jobs)
-    assert search._least(search._start(), tried.rest[0]) == tried.cycles
+    assert search._least(search._start(tried.resident), tried.rest[0]) == tried.cycles

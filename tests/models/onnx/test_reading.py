@@ -84,6 +84,31 @@ def test_rejects_an_operator_set_of_any_number(version):
     rejects(model, "the ONNX checker rejects it: ")
 
 
+def test_an_operator_set_that_onnx_does_not_know():
+    import onnx
+
+    newest = onnx.defs.onnx_opset_version()
+    rejects(small(opset=newest + 1), f"operator set must be at most {newest}, the newest one of ")
+
+
+def test_an_operator_set_that_the_runtime_does_not_load():
+    """The claim of the newest set that onnx knows is as the runtime that is installed."""
+    import onnx
+
+    require("onnxruntime")
+    import onnxruntime
+
+    newest = onnx.defs.onnx_opset_version()
+    data = small(opset=newest).SerializeToString()
+    try:
+        onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+        expected = {}
+    except Exception:  # of many types, from C++
+        expected = {"onnx": f"it has no operator set {newest}"}
+    assert load(data, "net.onnx").unlike == expected
+    assert load(small().SerializeToString(), "net.onnx").unlike == {}
+
+
 def test_rejects_shapes_that_do_not_fit():
     model = small()
     model.graph.input[0].type.tensor_type.shape.dim[1].dim_value = 5

@@ -197,7 +197,10 @@ def test_unequal_scales(rng, case, dtype, what, scales):
     assert (single is None) == refused
 
 
-@pytest.mark.parametrize("case, dtype, what, scales", list(all_cases()))
+@pytest.mark.parametrize("case, dtype, what, scales", [
+    pytest.param(*case.values, id=case.id, marks=pytest.mark.slow if number % 2 else ())
+    for number, case in enumerate(all_cases())
+])
 def test_unequal_scales_in_litert(rng, case, dtype, what, scales):
     pytest.importorskip("ai_edge_litert")
     data, x, _ = one_operator(rng, case, dtype, scales)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from network_core_lists import random_list
 from network_cores import PROGRAM, PROGRAM_ROW, ROW, network_core_config
+from tiers import tiers
 
 from weft.config import Config
 from weft.network_core.config import NetworkCoreConfig
@@ -24,7 +25,7 @@ LARGER = {
 }
 
 
-@pytest.mark.parametrize("config", LARGER.values(), ids=LARGER)
+@pytest.mark.parametrize("config", tiers(LARGER, "array", "row", "program"))
 @pytest.mark.parametrize("add", [False, True], ids=["plain", "added"])
 def test_skipped_cycles_change_nothing(monkeypatch, config, add):
     rng = np.random.default_rng(22)

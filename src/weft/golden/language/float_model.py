@@ -1,4 +1,4 @@
-"""A language model in float32, as llama2.c computes it."""
+"""A language model in float32, as llama2.c computes it; or a microGPT."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ class FloatModel:
     """Computes logits of a batch of texts, position after position, with a cache of K and V.
 
     The sums of products have the order of NumPy, which is not that of llama2.c: logits differ by
-    some 1e-5.
+    some 1e-5. Source of microGPT: A. Karpathy, microgpt.py, 2026.
 
     Parameters
     ----------
@@ -28,7 +28,8 @@ class FloatModel:
     def __init__(self, weights: Weights, see=None):
         self.weights = weights
         self._see = see or (lambda name, layer, value: None)
-        self._cos, self._sin = weights.shape.angles()
+        if weights.shape.is_llama:
+            self._cos, self._sin = weights.shape.angles()
         self.start(1)
 
     def start(self, batch: int) -> None:
@@ -42,6 +43,10 @@ class FloatModel:
         """Logits, float32 [batch, n, vocab], of the next ``n`` tokens: int [batch, n]."""
         w, see = self.weights, self._see
         x = w.embedding[tokens]
+        if w.position_embedding is not None:
+            x = x + w.position_embedding[self.position : self.position + x.shape[1]]
+            see("x", 0, x)
+            x = self._norm(x)
         see("x", 0, x)
         for layer in range(w.shape.layers):
             x = x + self._attention(layer, x) @ w.wo[layer].T
@@ -49,20 +54,30 @@ class FloatModel:
             normed = self._norm(x)
             see("ffn_norm", layer, normed)
             normed = normed * w.ffn_gain[layer]
-            h1, h3 = normed @ w.w1[layer].T, normed @ w.w3[layer].T
-            h = h1 * (np.float32(1) / (np.float32(1) + np.exp(-h1))) * h3
-            for name, value in (("h1", h1), ("h3", h3), ("h", h)):
-                see(name, layer, value)
-            x = x + h @ w.w2[layer].T
+            x = x + self._hidden(layer, normed) @ w.w2[layer].T
             see("x", 0, x)
-        normed = self._norm(x)
-        see("final_norm", 0, normed)
-        y = normed * w.final_gain
-        see("y", 0, y)
-        logits = y @ w.classifier.T
+        if w.final_gain is not None:
+            x = self._norm(x)
+            see("final_norm", 0, x)
+            x = x * w.final_gain
+            see("y", 0, x)
+        logits = x @ w.classifier.T
         see("logits", 0, logits)
         self.position += x.shape[1]
         return logits
+
+    def _hidden(self, layer, normed):
+        """What ``w2`` multiplies."""
+        h1 = normed @ self.weights.w1[layer].T
+        if self.weights.w3 is None:
+            h = np.maximum(h1, 0)
+        else:
+            h3 = normed @ self.weights.w3[layer].T
+            h = h1 * (np.float32(1) / (np.float32(1) + np.exp(-h1))) * h3
+            self._see("h1", layer, h1)
+            self._see("h3", layer, h3)
+        self._see("h", layer, h)
+        return h
 
     def _norm(self, x):
         mean = (x * x).mean(-1, keepdims=True, dtype=np.float32)
@@ -82,7 +97,8 @@ class FloatModel:
         )
         see("qk", layer, q)
         see("qk", layer, k)
-        q, k = self._rotate(q, start), self._rotate(k, start)
+        if shape.is_llama:
+            q, k = self._rotate(q, start), self._rotate(k, start)
         for name, value in (("q", q), ("k", k), ("v", v)):
             see(name, layer, value)
         self._k[layer][:, start:end], self._v[layer][:, start:end] = k, v

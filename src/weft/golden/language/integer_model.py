@@ -19,7 +19,7 @@ from weft.golden.matmul import matmul
 
 __all__ = [
     "SCORE_BITS", "VALUE_BITS", "Channels", "IntegerLayer", "IntegerModel", "IntegerWeights",
-    "Rows",
+    "Rows", "embedded",
 ]
 
 SCORE_BITS = 8  # of scores, int16: -128 to 128; the exponential takes 4 bits more
@@ -69,17 +69,19 @@ class IntegerLayer:
     attention_norm, ffn_norm : int
         The shift of `rms_norm`.
     q, k : Rows
-        Of queries and keys before their rotation; both results have the same bits.
+        Of queries and keys before their rotation; both results have the same bits. Of a microGPT,
+        which rotates nothing: queries for the scores, and int8 keys for the cache.
     v : Rows
         Of values: the result is int8, in units of a scale for each channel.
     k_cache : Channels
         From rotated keys to int8, in units of a scale for each channel.
     q_scores : Channels
         From rotated queries to int16, with the scale of the key's channel and ``1 /
-        sqrt(head_dim)``.
+        sqrt(head_dim)``. A microGPT has neither ``k_cache`` nor ``q_scores``.
     score_shift : int
         From sums of scores to ``SCORE_BITS``: 1 to 47.
     o, w1, w2, w3 : Rows
+        A microGPT has no ``w3``, ``silu`` and ``gate_shift``.
     silu : Table
         Of the bits of ``w1``'s result.
     gate_shift : int
@@ -90,15 +92,15 @@ class IntegerLayer:
     q: Rows
     k: Rows
     v: Rows
-    k_cache: Channels
-    q_scores: Channels
+    k_cache: Channels | None
+    q_scores: Channels | None
     score_shift: int
     o: Rows
     ffn_norm: int
     w1: Rows
-    w3: Rows
-    silu: Table
-    gate_shift: int
+    w3: Rows | None
+    silu: Table | None
+    gate_shift: int | None
     w2: Rows
 
 
@@ -116,28 +118,35 @@ class IntegerWeights:
     rsqrt : Table
         Of all norms.
     cos, sin : int16 [positions, head_dim / 2]
-        With 15 bits.
+        With 15 bits. A microGPT has none.
     layers : tuple of IntegerLayer
     final_norm : int
         The shift of `rms_norm`.
     final_gain : Channels
+        A microGPT has neither.
     classifier : Rows
         Its weights are those of the embedding, if the model has no others.
     logit_bits : int
         Bits after the binary point of the logits, which are int16.
+    position_embedding : Rows
+        Of a microGPT: as ``embedding``, with a row for each position.
+    embedding_norm : int
+        Of a microGPT: the shift of `rms_norm` after the embedding.
     """
 
     shape: Shape
     embedding: Rows
     epsilon: int
     rsqrt: Table
-    cos: np.ndarray
-    sin: np.ndarray
+    cos: np.ndarray | None
+    sin: np.ndarray | None
     layers: tuple[IntegerLayer, ...]
-    final_norm: int
-    final_gain: Channels
+    final_norm: int | None
+    final_gain: Channels | None
     classifier: Rows
     logit_bits: int
+    position_embedding: Rows | None = None
+    embedding_norm: int | None = None
 
     @property
     def tied(self) -> bool:
@@ -148,6 +157,11 @@ class IntegerWeights:
     def parameters(self) -> int:
         """Weights of the model; those of a classifier that is the embedding count once."""
         return self.shape.parameters + (not self.tied) * self.shape.vocab * self.shape.dim
+
+
+def embedded(rows: Rows, numbers) -> np.ndarray:
+    """The maps of some rows of an embedding, int16 [..., dim]."""
+    return scale(rows.weights[numbers], rows.multipliers[numbers][..., None], rows.shift)
 
 
 def _product(a, rows, bits=16):
@@ -196,20 +210,31 @@ class IntegerModel:
 
         ``x`` saturates to int16 after each addition; its squares are summed for the next norm. The
         logits are ``classifier @ (final_gain * rms_norm(x))``.
+
+        A microGPT begins with ``x = rms_norm(saturate(embedding + position_embedding))``. It has no
+        ``rotate``: ``q @ a`` and ``k @ a`` have the scales of scores and cache. ``h = max(w1 @ a,
+        0)``, and the logits are ``classifier @ x``.
         """
         w = self.weights
-        rows = w.embedding
-        x = scale(rows.weights[tokens], rows.multipliers[tokens][..., None], rows.shift)
+        x = embedded(w.embedding, tokens)
+        if w.position_embedding is not None:
+            here = np.arange(self.position, self.position + x.shape[1])
+            x = self._norm(saturate(x + embedded(w.position_embedding, here)), w.embedding_norm)
         for layer, parts in enumerate(w.layers):
             x = saturate(x + _product(self._attention(layer, parts, x), parts.o))
             a = self._norm(x, parts.ffn_norm)
-            gate = look_up(parts.silu, _product(a, parts.w1) + 32768)
-            h = scale(gate * _product(a, parts.w3), 1, parts.gate_shift)
+            h = _product(a, parts.w1)
+            if parts.w3 is None:
+                h = np.maximum(h, 0)
+            else:
+                gate = look_up(parts.silu, h + 32768)
+                h = scale(gate * _product(a, parts.w3), 1, parts.gate_shift)
             x = saturate(x + _product(h, parts.w2))
-        a = self._norm(x, w.final_norm)
-        y = scale(a, w.final_gain.multipliers, w.final_gain.shift)
+        if w.final_gain is not None:
+            a = self._norm(x, w.final_norm)
+            x = scale(a, w.final_gain.multipliers, w.final_gain.shift)
         self.position += x.shape[1]
-        return _product(y, w.classifier).astype(np.int16)
+        return _product(x, w.classifier).astype(np.int16)
 
     def _norm(self, x, shift):
         squares = (x * x).sum(-1, keepdims=True) + self.weights.epsilon
@@ -225,13 +250,11 @@ class IntegerModel:
         shape = self.weights.shape
         batch, n, _ = x.shape
         start, end = self.position, self.position + n
-        cos, sin = (part[start:end, None] for part in (self.weights.cos, self.weights.sin))
         a = self._norm(x, parts.attention_norm)
-        q = _product(a, parts.q).reshape(batch, n, shape.heads, shape.head_dim)
-        k = _product(a, parts.k).reshape(batch, n, shape.kv_heads, shape.head_dim)
-        q, k = (rotate(part, cos, sin).reshape(batch, n, -1) for part in (q, k))
-        q = scale(q, parts.q_scores.multipliers, parts.q_scores.shift)
-        k = scale(k, parts.k_cache.multipliers, parts.k_cache.shift, bits=8)
+        if shape.is_llama:
+            q, k = self._rotated(parts, a)
+        else:
+            q, k = _product(a, parts.q), _product(a, parts.k, bits=8)
         v = _product(a, parts.v, bits=8)
         for cache, new in ((self._k, k), (self._v, v)):
             cache[layer][:, start:end] = new.reshape(batch, n, shape.kv_heads, shape.head_dim)
@@ -248,3 +271,14 @@ class IntegerModel:
         m, e = reciprocal(p.sum(-1, keepdims=True))
         mean = scale(matmul(p.astype(np.int16), v), m, e - VALUE_BITS)
         return mean.swapaxes(1, 2).reshape(batch, n, shape.dim)
+
+    def _rotated(self, parts, a):
+        """Queries for the scores, int16 [batch, n, dim], and keys, int8 [batch, n, kv_dim]."""
+        shape, (batch, n, _) = self.weights.shape, a.shape
+        here = slice(self.position, self.position + n)
+        cos, sin = (part[here, None] for part in (self.weights.cos, self.weights.sin))
+        q = _product(a, parts.q).reshape(batch, n, shape.heads, shape.head_dim)
+        k = _product(a, parts.k).reshape(batch, n, shape.kv_heads, shape.head_dim)
+        q, k = (rotate(part, cos, sin).reshape(batch, n, -1) for part in (q, k))
+        q = scale(q, parts.q_scores.multipliers, parts.q_scores.shift)
+        return q, scale(k, parts.k_cache.multipliers, parts.k_cache.shift, bits=8)

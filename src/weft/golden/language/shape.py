@@ -1,16 +1,26 @@
-"""The dimensions of a language model of the kind llama, and its weights in float32."""
+"""The dimensions of a language model, llama or microGPT, and its weights in float32."""
 
 import dataclasses
 import math
 
 import numpy as np
 
-__all__ = ["Shape", "Weights"]
+__all__ = ["ARCHITECTURES", "LLAMA", "MICROGPT", "Shape", "Weights"]
+
+ARCHITECTURES = LLAMA, MICROGPT = "llama", "microgpt"
 
 
 @dataclasses.dataclass(frozen=True)
 class Shape:
-    """The dimensions and constants of a decoder with RMSNorm, RoPE and SwiGLU.
+    """The dimensions and constants of a decoder of one of two architectures.
+
+    ============  ==============================================================================
+    architecture  what it is
+    ============  ==============================================================================
+    llama         RMSNorm with gains, RoPE, SwiGLU, a norm before the classifier
+    microgpt      RMSNorm without gains, also after the embedding and not before the classifier;
+                  a learned embedding of each position; ReLU
+    ============  ==============================================================================
 
     Attributes
     ----------
@@ -32,12 +42,14 @@ class Shape:
         head_dim)``.
     epsilon : float
         Added to the mean square of a norm.
+    architecture : str
+        One of `ARCHITECTURES`.
 
     Raises
     ------
     ValueError
-        For a number outside its range, heads that do not divide the channels, or heads with an odd
-        number of channels.
+        For a number outside its range, heads that do not divide the channels, heads with an odd
+        number of channels, or an unknown architecture.
     """
 
     dim: int
@@ -49,8 +61,13 @@ class Shape:
     positions: int
     rope_theta: float = 10000.0
     epsilon: float = 1e-5
+    architecture: str = LLAMA
 
     def __post_init__(self):
+        if self.architecture not in ARCHITECTURES:
+            raise ValueError(
+                f"architecture must be {' or '.join(ARCHITECTURES)}, not {self.architecture}"
+            )
         for field in ("dim", "layers", "heads", "kv_heads", "hidden", "vocab", "positions"):
             if getattr(self, field) < 1:
                 raise ValueError(f"{field} must be 1 or more, not {getattr(self, field)}")
@@ -63,6 +80,11 @@ class Shape:
         ):
             if whole % part:
                 raise ValueError(f"{name} must be a multiple of {part}, not {whole}")
+
+    @property
+    def is_llama(self) -> bool:
+        """Whether the architecture is llama."""
+        return self.architecture == LLAMA
 
     @property
     def head_dim(self) -> int:
@@ -82,7 +104,11 @@ class Shape:
     @property
     def parameters(self) -> int:
         """Weights of a model whose classifier is the embedding."""
-        layer = 2 * self.dim * (self.dim + self.kv_dim + 1) + 3 * self.dim * self.hidden
+        attention = 2 * self.dim * (self.dim + self.kv_dim)
+        if not self.is_llama:
+            layer = attention + 2 * self.dim * self.hidden
+            return (self.vocab + self.positions) * self.dim + self.layers * layer
+        layer = attention + 2 * self.dim + 3 * self.dim * self.hidden
         return self.vocab * self.dim + self.layers * layer + self.dim
 
     def angles(self) -> tuple[np.ndarray, np.ndarray]:
@@ -103,14 +129,19 @@ class Weights:
     shape : Shape
     embedding : [vocab, dim]
     attention_gain, ffn_gain : [layers, dim]
-        Gains of the norms before attention, and before ``w1`` and ``w3``.
+        Gains of the norms before attention, and before ``w1`` and ``w3``. Those of a microGPT are
+        1.
     wq, wo : [layers, dim, dim]
     wk, wv : [layers, kv_dim, dim]
     w1, w3 : [layers, hidden, dim]
+        A microGPT has no ``w3``.
     w2 : [layers, dim, hidden]
     final_gain : [dim]
+        None of a microGPT.
     classifier : [vocab, dim]
         The embedding itself, if the model has no other.
+    position_embedding : [positions, dim]
+        Of a microGPT; otherwise None.
     """
 
     shape: Shape
@@ -123,6 +154,7 @@ class Weights:
     ffn_gain: np.ndarray
     w1: np.ndarray
     w2: np.ndarray
-    w3: np.ndarray
-    final_gain: np.ndarray
+    w3: np.ndarray | None
+    final_gain: np.ndarray | None
     classifier: np.ndarray
+    position_embedding: np.ndarray | None = None

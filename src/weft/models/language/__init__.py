@@ -3,8 +3,8 @@
 ================  ===============================================================================
 module            content
 ================  ===============================================================================
-`llama2c`         importers: a file becomes a `LanguageModel`, with `gguf_file` and
-                  `hugging_face`
+`llama2c`         importers: a file becomes a `LanguageModel`, with `gguf_file`,
+                  `hugging_face` and `microgpt`
 `model`           the model in float32 with its tokenizer, and its compilation
 `tokenizer`       text to tokens and back
 `quantization`    weights and ranges in float32 become the integers of a core

@@ -76,7 +76,9 @@ def compared(exact, found, tokens) -> tuple[float, float, float, float]:
 
 
 def agreement(model: LanguageModel, program: LanguageProgram) -> Agreement:
-    """Compare a program with its model on 16 sampled and 16 greedy texts of 256 tokens."""
+    """Compare a program with its model on 16 sampled and 16 greedy texts of 256 tokens; on more
+    texts, if the model has fewer positions.
+    """
     weights, first = model.weights, model.tokenizer.bos
     models = FloatModel(weights), IntegerModel(program.weights)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from weft.golden.language import Weights
 from weft.models.errors import ModelError
-from weft.models.language.model import LanguageModel, limited_shape
+from weft.models.language.model import LanguageModel, limited_shape, refuse_unread
 from weft.models.language.tokenizer import PieceTokenizer
 
 __all__ = ["load"]
@@ -109,6 +109,7 @@ class _Reader:
         self._name = name
         self._fields = reader.fields
         self._tensors = {tensor.name: tensor for tensor in reader.tensors}
+        self._unread = set(self._tensors)
 
     def _error(self, text):
         return ModelError(f"{self._name}: {text}")
@@ -142,6 +143,7 @@ class _Reader:
         self._must("llama.rope.scaling.type", "none", "none")
         self._must("llama.rope.dimension_count", shape.head_dim, shape.head_dim)
         self._must("llama.expert_count", 0, 0)
+        self._must("tokenizer.ggml.add_bos_token", True, True)
         if "rope_freqs.weight" in self._tensors:
             raise self._error("the rotation must have no factors: rope_freqs.weight")
         tokenizer = self._tokenizer()
@@ -152,9 +154,6 @@ class _Reader:
             "w3": (hidden, dim),
         }
         embedding = self._tensor("token_embd.weight", (shape.vocab, dim))
-        for key in _TENSORS.values():
-            if f"blk.0.{key}.bias" in self._tensors:
-                raise self._error(f"a layer must have no bias: blk.0.{key}.bias")
         arrays = {
             key: np.stack([
                 self._tensor(f"blk.{layer}.{part}.weight", sizes[key]) for layer in range(n)
@@ -168,6 +167,7 @@ class _Reader:
             shape=shape, embedding=embedding, classifier=classifier,
             final_gain=self._tensor("output_norm.weight", (dim,)), **arrays,
         )
+        refuse_unread(self._name, self._unread)
         return LanguageModel(self._name, "GGUF", weights, tokenizer, positions)
 
     def _shape(self):
@@ -196,6 +196,7 @@ class _Reader:
         tensor = self._tensors.get(key)
         if tensor is None:
             raise self._error(f"the file must have the tensor {key}")
+        self._unread.discard(key)
         if tensor.tensor_type.name not in _TYPES:
             raise self._error(
                 f"{key} must be of type {', '.join(_TYPES)}, not {tensor.tensor_type.name}"

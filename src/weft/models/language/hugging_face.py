@@ -7,7 +7,7 @@ import numpy as np
 
 from weft.golden.language import Shape, Weights
 from weft.models.errors import ModelError
-from weft.models.language.model import LanguageModel, limited_shape
+from weft.models.language.model import LanguageModel, limited_shape, refuse_unread
 from weft.models.language.tokenizer import JsonTokenizer
 
 __all__ = ["load"]
@@ -22,8 +22,10 @@ _TENSORS = {
 # Values of config.json that change the arithmetic: what they must be, if they are given.
 _FIXED = {
     "hidden_act": "silu", "attention_bias": False, "mlp_bias": False, "rope_scaling": None,
-    "quantization_config": None,
+    "quantization_config": None, "partial_rotary_factor": 1.0,
 }
+# Tensors that older versions of the package write, and compute again: the angles of the rotation.
+_COMPUTED = "rotary_emb.inv_freq"
 
 
 def load(folder: Path, name: str) -> LanguageModel:
@@ -43,6 +45,8 @@ def load(folder: Path, name: str) -> LanguageModel:
             raise ModelError(f"{name}: {key} must be {wanted!r}, not {config[key]!r:.60}")
     shape = _shape(config, name)
     tied = config.get("tie_word_embeddings", False)
+    if not isinstance(tied, bool):
+        raise ModelError(f"{name}: tie_word_embeddings must be true or false, not {tied!r:.60}")
     arrays = _Tensors(folder, name).weights(shape, tied)
     tokenizer = _tokenizer(folder, config, name)
     weights = Weights(shape=shape, **arrays)
@@ -131,6 +135,7 @@ class _Tensors:
         for file in files:
             for key in self._open(file, lambda opened: list(opened.keys())):
                 self._files[key] = file
+        self._unread = {key for key in self._files if not key.endswith(_COMPUTED)}
 
     def _open(self, file, read):
         import safetensors
@@ -146,6 +151,7 @@ class _Tensors:
     def _tensor(self, key, size):
         if key not in self._files:
             raise ModelError(f"{self._name}: the files must have the tensor {key}")
+        self._unread.discard(key)
 
         def read(opened):
             part = opened.get_slice(key)
@@ -180,6 +186,8 @@ class _Tensors:
         arrays["classifier"] = arrays["embedding"]
         if not tied:
             arrays["classifier"] = self._tensor("lm_head.weight", (shape.vocab, dim))
+        self._unread -= {"lm_head.weight"}  # a copy, if it is tied
+        refuse_unread(self._name, self._unread)
         return arrays
 
 

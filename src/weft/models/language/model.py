@@ -1,6 +1,7 @@
 """A language model as a file has it, and its compilation."""
 
 import dataclasses
+from collections.abc import Collection
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from weft.models.language.quantization import (
 )
 from weft.models.language.tokenizer import Tokenizer
 
-__all__ = ["LanguageModel", "limited_shape"]
+__all__ = ["LanguageModel", "limited_shape", "refuse_unread"]
 
 CALIBRATION_SEED = 1
 
@@ -38,6 +39,15 @@ def limited_shape(name: str, **fields) -> Shape:
     return shape
 
 
+def refuse_unread(name: str, tensors: Collection[str]) -> None:
+    """Raise ModelError if a file has more tensors than the model: a bias, a norm of the heads."""
+    if tensors:
+        raise ModelError(
+            f"{name}: the model must have the tensors of the kind llama, without bias, and no"
+            f" other one: {min(tensors)}"
+        )
+
+
 class LanguageModel:
     """A language model in float32 with its tokenizer, as `weft.load` reads it.
 
@@ -46,7 +56,7 @@ class LanguageModel:
     name : str
         Name of the file without its suffix.
     source : str
-        The kind of file: ``llama2.c``, ``GGUF`` or ``Hugging Face``.
+        The kind of file: ``llama2.c``, ``GGUF``, ``Hugging Face`` or ``microGPT``.
     weights : Weights
         With at most 512 positions.
     tokenizer : Tokenizer
@@ -64,7 +74,7 @@ class LanguageModel:
     ):
         for field in dataclasses.fields(weights):
             value = getattr(weights, field.name)
-            if field.name != "shape" and not np.isfinite(value).all():
+            if isinstance(value, np.ndarray) and not np.isfinite(value).all():
                 raise ModelError(f"{name}: {field.name} must be numbers; the file is damaged")
         require(
             tokenizer.bos >= 0, f"{name}: the tokenizer must have a token that starts a text"
@@ -77,7 +87,7 @@ class LanguageModel:
         self.weights, self.tokenizer, self.file_positions = weights, tokenizer, file_positions
 
     def compile(self) -> LanguageProgram:
-        """Quantize the model; the ranges of its maps come from 16 texts that it writes itself.
+        """Quantize the model; the ranges of its maps come from texts that it writes itself.
 
         Raises ModelError if a scale is outside the limits of the integers.
         """

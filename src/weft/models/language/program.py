@@ -55,10 +55,14 @@ class LanguageProgram:
         dim, kv, hidden = shape.dim, shape.kv_dim, shape.hidden
         _check_rows("embedding", weights.embedding, shape.vocab, dim)
         _check_rows("classifier", weights.classifier, shape.vocab, dim)
-        for name in ("cos", "sin"):
-            size = (shape.positions, shape.head_dim // 2)
-            _check_array(name, getattr(weights, name), np.int16, size)
-        _check_array("final gain", weights.final_gain.multipliers, np.int16, (dim,))
+        _check_absent("the model", weights, shape, _LLAMA, _MICROGPT)
+        if shape.is_llama:
+            for name in ("cos", "sin"):
+                size = (shape.positions, shape.head_dim // 2)
+                _check_array(name, getattr(weights, name), np.int16, size)
+            _check_array("final gain", weights.final_gain.multipliers, np.int16, (dim,))
+        else:
+            _check_rows("position embedding", weights.position_embedding, shape.positions, dim)
         _check_table("rsqrt", weights.rsqrt, 0)
         require(
             len(weights.layers) == shape.layers,
@@ -66,12 +70,15 @@ class LanguageProgram:
         )
         sizes = {
             "q": (dim, dim), "k": (kv, dim), "v": (kv, dim), "o": (dim, dim),
-            "w1": (hidden, dim), "w3": (hidden, dim), "w2": (dim, hidden),
-        }
+            "w1": (hidden, dim), "w2": (dim, hidden),
+        } | ({"w3": (hidden, dim)} if shape.is_llama else {})
         for number, layer in enumerate(weights.layers):
             where = f"of layer {number}"
+            _check_absent(f"layer {number}", layer, shape, _LLAMA_LAYER, ())
             for name, size in sizes.items():
                 _check_rows(f"{name} {where}", getattr(layer, name), *size)
+            if not shape.is_llama:
+                continue
             _check_array(f"K {where}", layer.k_cache.multipliers, np.int16, (kv,))
             _check_array(f"q {where}", layer.q_scores.multipliers, np.int16, (dim,))
             _check_table(f"silu {where}", layer.silu, -32768)
@@ -79,6 +86,23 @@ class LanguageProgram:
         require(0 <= weights.logit_bits <= 15, "logit_bits must be in 0..15")
         check_bounds(weights)
         self.tokenizer.check(shape.vocab)
+
+
+# What only one of the architectures has: parts of the model, and of a layer.
+_LLAMA, _MICROGPT = ("cos", "sin", "final_norm", "final_gain"), (
+    "position_embedding", "embedding_norm",
+)
+_LLAMA_LAYER = "k_cache", "q_scores", "w3", "silu", "gate_shift"
+
+
+def _check_absent(where, owner, shape, llama, microgpt):
+    """Raise ModelError unless there is what the architecture has, and nothing else."""
+    for names, wanted in ((llama, shape.is_llama), (microgpt, not shape.is_llama)):
+        for name in names:
+            require(
+                (getattr(owner, name) is not None) == wanted,
+                f"{where} must have {'a' if wanted else 'no'} {name}: it is a {shape.architecture}",
+            )
 
 
 def _check_array(name, array, dtype, size):

@@ -34,7 +34,7 @@ _ROW_SUM = 65535  # of magnitudes of a row: times 2**15 it is below 2**31
 _MARGIN = 2.0  # of int16 maps over the largest value seen
 _CACHE_MARGIN = 1.15  # of K and V; int8 has no bits to lose
 
-TEXTS, TEXT_LENGTH = 16, 256  # that the model samples for its ranges
+TEXTS, TEXT_LENGTH = 16, 256  # that the model samples for its ranges; more if they are shorter
 
 
 class Ranges:
@@ -57,7 +57,7 @@ class Ranges:
 
 
 def sampled_texts(
-    weights: Weights, first: int, seed: int, texts: int = TEXTS, length: int = TEXT_LENGTH,
+    weights: Weights, first: int, seed: int, texts: int | None = None, length: int = TEXT_LENGTH,
     greedy_from: int | None = None,
 ) -> np.ndarray:
     """Texts that the float model writes at temperature 1, int [texts, length].
@@ -69,11 +69,13 @@ def sampled_texts(
         The token that starts each text.
     seed : int
     texts, length : int
-        The length is limited to the positions of the model.
+        The length is limited to the positions of the model. By default the texts have 4,096 tokens
+        in all: 16 texts of 256.
     greedy_from : int, optional
         From this position on, the token with the largest logit is taken.
     """
     length = min(length, weights.shape.positions)
+    texts = texts or TEXTS * TEXT_LENGTH // length
     rng, model = np.random.default_rng(seed), FloatModel(weights)
     model.start(texts)
     tokens = np.full((texts, length), first)
@@ -127,35 +129,63 @@ def quantize(weights: Weights, ranges: Ranges) -> IntegerWeights:
         bits = _bits(f"{name} {layer}", ranges[name, layer], norm_bits)
         return bits, 15 - r - bits
 
-    # A core has one table of SiLU, for all layers.
-    h1_bits = min(_bits(f"h1 {layer}", ranges["h1", layer], 15) for layer in range(shape.layers))
-    layers = tuple(
-        _layer(weights, ranges, layer, x_bits, h1_bits, norm) for layer in range(shape.layers)
-    )
-    final_bits, final_norm = norm("final_norm")
-    y_bits = _bits("the classifier's operand", ranges["y", 0], 15)
     logit_bits = _bits("logits", ranges["logits", 0], 15)
-    embedding = _rows("embedding", weights.embedding, 2.0**x_bits)
-    classifier = _rows("classifier", weights.classifier, 2.0 ** (logit_bits - y_bits))
-    cos, sin = (
-        np.minimum(np.rint(part.astype(np.float64) * 32768), 32767).astype(np.int16)
-        for part in shape.angles()
-    )
+
+    def classifier(bits):
+        return _rows("classifier", weights.classifier, 2.0 ** (logit_bits - bits))
+
+    make = _llama if shape.is_llama else _microgpt
     found = IntegerWeights(
-        shape=shape, embedding=embedding, epsilon=epsilon, rsqrt=rsqrt, cos=cos, sin=sin,
-        layers=layers, final_norm=final_norm,
-        final_gain=_channels(
-            "final gain", weights.final_gain.astype(np.float64) * 2.0 ** (y_bits - final_bits)
-        ),
-        classifier=classifier, logit_bits=logit_bits,
+        shape=shape, embedding=_rows("embedding", weights.embedding, 2.0**x_bits),
+        epsilon=epsilon, rsqrt=rsqrt, logit_bits=logit_bits,
+        **make(weights, ranges, x_bits, norm, classifier),
     )
     check_bounds(found)
     return found
 
 
+def _llama(weights, ranges, x_bits, norm, classifier):
+    """The parts of an IntegerWeights that a llama has in its own way."""
+    shape = weights.shape
+    # A core has one table of SiLU, for all layers.
+    h1_bits = min(_bits(f"h1 {layer}", ranges["h1", layer], 15) for layer in range(shape.layers))
+    final_bits, final_norm = norm("final_norm")
+    y_bits = _bits("the classifier's operand", ranges["y", 0], 15)
+    cos, sin = (
+        np.minimum(np.rint(part.astype(np.float64) * 32768), 32767).astype(np.int16)
+        for part in shape.angles()
+    )
+    return {
+        "layers": tuple(
+            _layer(weights, ranges, layer, x_bits, h1_bits, norm) for layer in range(shape.layers)
+        ),
+        "final_norm": final_norm, "final_gain": _channels(
+            "final gain", weights.final_gain.astype(np.float64) * 2.0 ** (y_bits - final_bits)
+        ),
+        "classifier": classifier(y_bits), "cos": cos, "sin": sin,
+    }
+
+
+def _microgpt(weights, ranges, x_bits, norm, classifier):
+    """The same for a microGPT."""
+    return {
+        "layers": tuple(
+            _layer(weights, ranges, layer, x_bits, None, norm)
+            for layer in range(weights.shape.layers)
+        ),
+        "position_embedding": _rows(
+            "position embedding", weights.position_embedding, 2.0**x_bits
+        ),
+        # The residual and the sum of the embeddings have the same bits.
+        "embedding_norm": 15 - rsqrt_table(weights.shape.dim)[1] - x_bits,
+        "classifier": classifier(x_bits),
+        "final_norm": None, "final_gain": None, "cos": None, "sin": None,
+    }
+
+
 def _layer(weights, ranges, layer, x_bits, h1, norm):
-    """The integers of a layer. The result of ``w1`` has ``h1`` bits; ``norm(name, layer)`` gives
-    the bits and the shift of a norm.
+    """The integers of a layer. The result of ``w1`` of a llama has ``h1`` bits; ``norm(name,
+    layer)`` gives the bits and the shift of a norm.
     """
     shape, where = weights.shape, f"of layer {layer}"
 
@@ -169,10 +199,6 @@ def _layer(weights, ranges, layer, x_bits, h1, norm):
     attention_bits, attention_norm = norm("attention_norm", layer)
     ffn_bits, ffn_norm = norm("ffn_norm", layer)
     gain = weights.attention_gain[layer].astype(np.float64)
-    qk_bits = _bits(
-        f"q and k {where}",
-        max(ranges[name, layer].max() for name in ("qk", "q", "k")), 15,
-    )
     k_scale, v_scale = (_cache_scales(ranges[name, layer]) for name in ("k", "v"))
     # The score in units of 2**-SCORE_BITS is the sum of q * unit * k8; q * unit gets as many bits
     # more as int16 holds.
@@ -184,28 +210,44 @@ def _layer(weights, ranges, layer, x_bits, h1, norm):
         score_shift >= 1,
         f"scores {where} must be below {32767 / _MARGIN / 2**SCORE_BITS / 2:g} for each unit of K",
     )
-    q_factor = unit.reshape(-1) * 2.0 ** (SCORE_BITS - qk_bits + score_shift)
-    qk_factor = 2.0 ** (qk_bits - attention_bits)
+    q_factor = unit.reshape(-1) * 2.0 ** (SCORE_BITS + score_shift)  # of a query without bits
+    k_factor = 1 / k_scale.reshape(-1)
     ffn_gain = weights.ffn_gain[layer].astype(np.float64)
-    h3 = bits("h3")
-    h = bits("h", h1 + h3 - 1)
     # The mean of V is in units of its channel's scale.
     mean_scale = v_scale.repeat(shape.group, 0).reshape(-1) / 2.0**VALUE_BITS
+    if shape.is_llama:
+        qk_bits = _bits(
+            f"q and k {where}",
+            max(ranges[name, layer].max() for name in ("qk", "q", "k")), 15,
+        )
+        own = {
+            "k_cache": _channels(f"K {where}", k_factor * 2.0**-qk_bits),
+            "q_scores": _channels(f"q {where}", q_factor * 2.0**-qk_bits),
+        }
+        q_factor = k_factor = 2.0**qk_bits
+        h3 = bits("h3")
+        h = bits("h", h1 + h3 - 1)
+        own |= {
+            "w1": rows("w1", weights.w1, 2.0 ** (h1 - ffn_bits), ffn_gain),
+            "w3": rows("w3", weights.w3, 2.0 ** (h3 - ffn_bits), ffn_gain),
+            "silu": silu_table(h1), "gate_shift": h1 + h3 - h,
+        }
+    else:
+        h = bits("h")
+        own = {
+            "k_cache": None, "q_scores": None, "w3": None, "silu": None, "gate_shift": None,
+            "w1": rows("w1", weights.w1, 2.0 ** (h - ffn_bits), ffn_gain),
+        }
     return IntegerLayer(
         attention_norm=attention_norm,
-        q=rows("wq", weights.wq, qk_factor, gain),
-        k=rows("wk", weights.wk, qk_factor, gain),
+        q=rows("wq", weights.wq, q_factor * 2.0**-attention_bits, gain),
+        k=rows("wk", weights.wk, k_factor * 2.0**-attention_bits, gain),
         v=rows("wv", weights.wv, 2.0**-attention_bits / v_scale.reshape(-1), gain),
-        k_cache=_channels(f"K {where}", 2.0**-qk_bits / k_scale.reshape(-1)),
-        q_scores=_channels(f"q {where}", q_factor),
         score_shift=score_shift,
         o=rows("wo", weights.wo, 2.0**x_bits, mean_scale),
         ffn_norm=ffn_norm,
-        w1=rows("w1", weights.w1, 2.0 ** (h1 - ffn_bits), ffn_gain),
-        w3=rows("w3", weights.w3, 2.0 ** (h3 - ffn_bits), ffn_gain),
-        silu=silu_table(h1),
-        gate_shift=h1 + h3 - h,
         w2=rows("w2", weights.w2, 2.0 ** (x_bits - h)),
+        **own,
     )
 
 
@@ -282,6 +324,8 @@ def check_bounds(weights: IntegerWeights) -> None:
     names = ("q", "k", "v", "o", "w1", "w3", "w2")
     for number, layer in enumerate(weights.layers):
         parts += [(f"{name} of layer {number}", getattr(layer, name)) for name in names]
+    parts.append(("position embedding", weights.position_embedding))
+    parts = [(name, rows) for name, rows in parts if rows is not None]
     for name, rows in parts:
         largest = int(np.abs(rows.weights.astype(np.int64)).sum(1).max())
         require(
@@ -290,15 +334,20 @@ def check_bounds(weights: IntegerWeights) -> None:
             f" {largest:,}, so that its sums fit int32",
         )
     shifts = [(name, rows.shift) for name, rows in parts]
-    shifts.append(("final gain", weights.final_gain.shift))
     smallest = int(leading_one(weights.epsilon)) >> 1
-    norms = [("final norm", weights.final_norm)]
+    if weights.shape.is_llama:
+        shifts.append(("final gain", weights.final_gain.shift))
+        norms = [("final norm", weights.final_norm)]
+    else:
+        norms = [("norm of the embedding", weights.embedding_norm)]
     for number, layer in enumerate(weights.layers):
         where = f"of layer {number}"
-        shifts += [
-            (f"K {where}", layer.k_cache.shift), (f"q {where}", layer.q_scores.shift),
-            (f"scores {where}", layer.score_shift), (f"gate {where}", layer.gate_shift),
-        ]
+        shifts.append((f"scores {where}", layer.score_shift))
+        if weights.shape.is_llama:
+            shifts += [
+                (f"K {where}", layer.k_cache.shift), (f"q {where}", layer.q_scores.shift),
+                (f"gate {where}", layer.gate_shift),
+            ]
         norms += [(f"norm {where}", layer.attention_norm), (f"norm {where}", layer.ffn_norm)]
     # The sum of squares has at most 48 bits.
     shifts += [(name, smallest + shift) for name, shift in norms]

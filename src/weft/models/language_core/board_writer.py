@@ -9,7 +9,6 @@ from weft.host.language_driver import NO_TOKEN, LanguageDriver
 from weft.host.recovery import AcceleratorError
 from weft.host.transport import TransportError
 from weft.language_core.config import GROUPS_OF_WORD, TEXT_TOKENS, WORD_BYTES, LanguageCoreConfig
-from weft.language_core.cycles import token_cycles
 from weft.language_core.descriptors import CoreError
 from weft.language_core.register_map import TextState
 from weft.models.errors import require
@@ -26,15 +25,16 @@ _REASONS = {
 _NO_PROGRESS = 60.0  # seconds in which a token must come, also of a simulated board
 
 
-def text_cycles(passes, first: int, prompt: int, end: int) -> int:
+def text_cycles(program, how: Sampling, first: int, prompt: int, end: int) -> int:
     """Cycles of a text on a board, from its start to the end of position ``end - 1``.
 
-    The prompt has ``prompt`` tokens from position ``first`` on.
+    ``program`` is what the core has; it chooses tokens by ``how``. The prompt has ``prompt`` tokens
+    from position ``first`` on.
     """
     emits = [position + 1 >= first + prompt for position in range(first, end)]
     return sum(
-        token_cycles(passes, position, emits=emit) + (TOKEN_WAIT if position < first + prompt
-                                                      else TOKEN_NEXT)
+        program.token_cycles(how, position, emits=emit)
+        + (TOKEN_WAIT if position < first + prompt else TOKEN_NEXT)
         for position, emit in enumerate(emits, first)
     )
 
@@ -58,7 +58,7 @@ class BoardWriter:
 
     Attributes
     ----------
-    program : LanguageCoreProgram
+    program : LanguageCoreProgram or MicroProgram
         With as many positions as the memory of the core has space for.
     state : TextState or None
         At the end of the text; None before it was seen.
@@ -120,6 +120,8 @@ class BoardWriter:
         return [*parts, (start, len(self.program.main) // WORD_BYTES)]
 
     def _caches(self):
+        if not self.program.caches:
+            return []
         words = self.program.words["cache"] // (2 * len(self.program.caches))
         return [(first, words) for pair in self.program.caches for first in pair]
 
@@ -171,8 +173,9 @@ class BoardWriter:
         """Cycles of the text, which `finish` has ended; None if it was aborted."""
         if self.state is None or self.state.error != CoreError.NONE:
             return None
-        passes = self.program.list_of(self.how)
-        return text_cycles(passes, self._first, self._prompt, self.state.position)
+        return text_cycles(
+            self.program, self.how, self._first, self._prompt, self.state.position
+        )
 
     def _begin(self, tokens, end, how, state):
         if how != self.how:

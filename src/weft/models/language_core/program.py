@@ -7,6 +7,7 @@ import numpy as np
 from weft.golden.language import IntegerWeights
 from weft.golden.language.operations import exp_table
 from weft.golden.language.sampling import GREEDY, Sampling
+from weft.golden.language.shape import LLAMA, MICROGPT
 from weft.language_core.config import (
     COLUMNS,
     DEPTH,
@@ -17,12 +18,14 @@ from weft.language_core.config import (
     WORD_BYTES,
     LanguageCoreConfig,
 )
+from weft.language_core.cycles import token_cycles
 from weft.language_core.descriptors import DESCRIPTOR_BYTES, Pass
 from weft.models.errors import ModelError, require
 from weft.models.language_core.image import Image
+from weft.models.language_core.microprogram import MicroProgram, compile_microprogram
 from weft.models.language_core.passes import Layout, ModelPasses
 
-__all__ = ["LanguageCoreProgram", "compile_model", "largest_program"]
+__all__ = ["LanguageCoreProgram", "compile_model", "default_config", "largest_program"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +85,10 @@ class LanguageCoreProgram:
             replace(pick, addend=how.least),
         ]
 
+    def token_cycles(self, how: Sampling, position: int, *, emits: bool = True) -> int:
+        """Cycles of the token at a position, as `weft.language_core.cycles.token_cycles`."""
+        return token_cycles(self.list_of(how), position, emits=emits)
+
     def choice(self, how: Sampling) -> tuple[int, bytes]:
         """What a host writes before a start to choose tokens by ``how``.
 
@@ -116,7 +123,7 @@ def _packed(passes):
 
 def compile_model(
     weights: IntegerWeights, config: LanguageCoreConfig, positions: int
-) -> LanguageCoreProgram:
+) -> LanguageCoreProgram | MicroProgram:
     """Place a model in the memories of a core, and make its list.
 
     Parameters
@@ -124,13 +131,17 @@ def compile_model(
     weights : IntegerWeights
     config : LanguageCoreConfig
     positions : int
-        Of the cache; a multiple of 16, at most those of the model.
+        Of the cache; a multiple of 16, with a microprogram of 4, at most those of the model.
 
     Raises
     ------
     ModelError
         If the core cannot compute a shape, or a memory is too small.
     """
+    if config.microprogram:
+        _check_architecture(weights, MICROGPT, "with")
+        return compile_microprogram(weights, config, positions)
+    _check_architecture(weights, LLAMA, "without")
     _check(weights, positions)
     image = Image()
     count = ModelPasses.PER_LAYER * weights.shape.layers + ModelPasses.OTHERS
@@ -163,20 +174,42 @@ def compile_model(
     )
 
 
-def largest_program(weights: IntegerWeights, config: LanguageCoreConfig) -> LanguageCoreProgram:
+def default_config(weights: IntegerWeights) -> LanguageCoreConfig:
+    """The core that executes a model where none is given."""
+    if weights.shape.is_llama:
+        return LanguageCoreConfig()
+    return LanguageCoreConfig(words=1024, groups=128, side_groups=256, microprogram=True)
+
+
+def largest_program(
+    weights: IntegerWeights, config: LanguageCoreConfig
+) -> LanguageCoreProgram | MicroProgram:
     """`compile_model` with as many positions as the core has space for.
 
-    Raises ModelError if the core cannot compute a shape, or has no space for 16 positions.
+    Raises ModelError if the core cannot compute a shape, or has no space for 16 positions, with a
+    microprogram for 4.
     """
-    fits = None
-    low, high = 1, weights.shape.positions // DEPTH  # the answer lies in low - 1..high
+    fits, unit = None, LANES if config.microprogram else DEPTH
+    low, high = 1, weights.shape.positions // unit  # the answer lies in low - 1..high
     while low <= high:
         middle = (low + high) // 2
         try:
-            fits, low = compile_model(weights, config, DEPTH * middle), middle + 1
+            fits, low = compile_model(weights, config, unit * middle), middle + 1
         except ModelError:
             high = middle - 1
-    return fits or compile_model(weights, config, DEPTH)
+    return fits or compile_model(weights, config, unit)
+
+
+def _check_architecture(weights, wanted, how):
+    found = weights.shape.architecture
+    require(
+        found == wanted,
+        f"the model must be a {wanted} for a core {how} a microprogram, not a {found}; weft build"
+        f" {_BOARDS[found]} --for language makes a core for it",
+    )
+
+
+_BOARDS = {LLAMA: "ulx3s-85f", MICROGPT: "icebreaker"}
 
 
 def _check(weights, positions):

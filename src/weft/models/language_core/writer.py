@@ -3,7 +3,7 @@
 from weft.golden.language import IntegerWeights
 from weft.golden.language.sampling import GREEDY, Sampling, draw
 from weft.language_core.config import LanguageCoreConfig
-from weft.language_core.descriptors import CoreError, Pass
+from weft.language_core.descriptors import CoreError
 from weft.models.language_core.program import largest_program
 
 __all__ = ["CoreWriter"]
@@ -21,12 +21,10 @@ class CoreWriter:
 
     Attributes
     ----------
-    program : LanguageCoreProgram
+    program : LanguageCoreProgram or MicroProgram
         With as many positions as the memory of the core has space for.
     how : Sampling
         How the core chooses tokens.
-    passes : list of Pass
-        The list of a token that the core has for it.
     cycles : list of int
         Of each position of the text.
 
@@ -42,10 +40,6 @@ class CoreWriter:
         self.position = 0
         self.how = GREEDY
         self.cycles: list[int] = []
-
-    @property
-    def passes(self) -> list[Pass]:
-        return self.program.list_of(self.how)
 
     def connect(self, core) -> None:
         """Write the program to a core, a `weft.sim.language_core.LanguageSimulation`."""

@@ -11,9 +11,9 @@ from weft.models.dead_channels import leave_out_channels, notes_of
 from weft.models.errors import ModelError, UnfitError
 from weft.models.exactness import exactness_of, in_mode
 from weft.models.ir import Graph
+from weft.models.network_core.demands import BufferSchedule, layer_demands
 from weft.models.network_core.division import divide
 from weft.models.network_core.image import MemoryImage, make_image
-from weft.models.network_core.jobs import shape_of_jobs, unit_cycles
 from weft.models.network_core.layers import InputForm
 from weft.models.network_core.list_steps import estimated, products_area
 from weft.models.network_core.map_pitches import Panels, panels_of, panels_of_parts
@@ -36,7 +36,7 @@ from weft.models.network_core.program import (
     with_program_memory,
 )
 from weft.models.network_core.residence import CHIP_PACE, LoadPace
-from weft.models.network_core.schedule import BufferSchedule, LayerDemand, schedule_buffers
+from weft.models.network_core.schedule import schedule_buffers
 from weft.models.network_core.size_texts import TooLarge, check_size, way_out
 from weft.models.network_core.stripes import striped
 from weft.models.network_core.weights import LayerWords
@@ -48,7 +48,8 @@ __all__ = ["compile_network_core"]
 _MAX_BATCH = (1 << 16) - 1  # turns of a loop
 _MAX_RESULT = 1024  # bytes that DONE carries
 _LOG_BYTES = 8  # of each job
-_SHARES = 1, 0.9, 0.75  # of the memory for stripes: maps with gaps have fewer bank conflicts
+_ROUNDS = 8  # of jobs for what is on the chip, and of what is on the chip for these, at most
+_SHARES = 1, 0.95, 0.9, 0.75  # of the memory for stripes: maps with gaps have fewer bank conflicts
 
 
 def compile_network_core(
@@ -269,16 +270,7 @@ class _Compiler:
             else panels_of(layer.window, maps[layer.x].pitches, array.rows, config.banks)
             for layer in divided.layers
         ]
-        demands = [
-            LayerDemand(
-                layer.title, size, shape_of_jobs(layer), layer_panels,
-                layer.read_as_added >= 0 and not layer.is_lstm, loads,
-                unit_cycles(layer, config), layer.b >= 0,
-            )
-            for layer, size, layer_panels, loads in zip(
-                divided.layers, sizes, panels, _table_loads(divided), strict=True
-            )
-        ]
+        demands = layer_demands(divided, sizes, panels, config)
         products = [step for step in divided.host if step.placement.on_weft]
         depth = array.depth
         results = [
@@ -293,11 +285,11 @@ class _Compiler:
         ]
         pace = None if products else self._pace  # whose lists need space on the chip, too
 
-        def scheduled(load_pace):
+        def scheduled(load_pace, kept=()):
             """Return a schedule for loads of a pace, its image, and the vectors of the log."""
             schedule = schedule_buffers(
                 demands, config, fewest=fewest, alone=not products, progress=self._progress,
-                pace=load_pace,
+                pace=load_pace, kept=kept,
             )
             jobs = max((
                 sum(part.layer in segment.layers for part in schedule.parts)
@@ -309,9 +301,24 @@ class _Compiler:
                 pace,
             )
 
+        def order(found):
+            return not found[2].streams, found[2].cycles
+
+        def improved(found):
+            """Return the best of schedules that follow each other from ``found`` on.
+
+            What is on the chip depends on the jobs, and these on what is on the chip.
+            """
+            for _ in range(0 if fewest else _ROUNDS):
+                after = scheduled(pace, found[2].kept) if any(found[2].kept) else found
+                if order(after) >= order(found):
+                    break
+                found = after
+            return found
+
         schedule, log_vectors, image = min(
-            (scheduled(each) for each in dict.fromkeys([CHIP_PACE, pace or CHIP_PACE])),
-            key=lambda found: (not found[2].streams, found[2].cycles),
+            (improved(scheduled(each)) for each in dict.fromkeys([CHIP_PACE, pace or CHIP_PACE])),
+            key=order,
         )
         areas = {
             "maps": plan.vectors * batch * depth,
@@ -395,19 +402,6 @@ def _notes_of_variables(divided):
         names = [each.name for each in divided.states if (each.before in divided.variables) == kept]
         if names:
             yield f"{text} {', '.join(names)}"
-
-
-def _table_loads(divided):
-    """Return for each layer whether it loads the ADD table: each list loads what it needs."""
-    loads = []
-    for segment in divided.segments:
-        held = None
-        for number in segment.layers:
-            addition = divided.layers[number].addition
-            needed = None if addition is None else addition.table.tobytes()
-            loads.append(needed is not None and needed != held)
-            held = needed or held
-    return loads
 
 
 def _segment(

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from weft.models.network_core.demands import BufferSchedule
 from weft.models.network_core.jobs import PlacedMap, job_of, started_early
 from weft.models.network_core.layers import NetworkCoreGraph
 from weft.models.network_core.map_pitches import Panels
@@ -28,7 +29,6 @@ from weft.models.network_core.residence import (
     choose_kept,
     list_cycles,
 )
-from weft.models.network_core.schedule import BufferSchedule
 from weft.models.network_core.weights import LayerWords, lines_of, table_of, words_of
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import (
@@ -59,7 +59,9 @@ class MemoryImage:
     end : int
         The vector after the last run part.
     cycles : int
-        Of all lists, about; 0 without a choice.
+        Of all lists, about; 0 without the pace of a program memory.
+    kept : tuple of float
+        For each layer, the part of its words of B that is on the chip; 0 without a choice.
     areas : dict of int
         Bytes of the lists, the weights, the parameters and the ADD tables of all parts. With a
         choice ``kept``, those of the run parts and of the log.
@@ -70,6 +72,7 @@ class MemoryImage:
     streams: tuple[tuple[int, bytes], ...]
     end: int
     cycles: int
+    kept: tuple[float, ...]
     areas: dict[str, int]
 
 
@@ -129,16 +132,16 @@ def make_image(
         own = [entry for entry in streamed if entry.part in parts]
         loads = [_load(entry, graph, sizes, schedule, config, parts[0]) for entry in own]
         lists.append((parts, own, loads))
-    room, chosen, cycles = -1, None, 0
+    chosen, cycles = None, 0
     if pace:
         room = config.vectors - arena * batch - length * DESCRIPTOR_BYTES // depth - log
-    if room >= 0:
         # Numbers in the order of the loads, so that the choice is the same each time.
         numbers = {id(entry.vectors): n for n, entry in enumerate(stored)}
         timed = [_timed(*each, schedule, pace, config, numbers) for each in lists]
-        kept = choose_kept(timed, room)
+        kept = choose_kept(timed, room) if room >= 0 else set()
         cycles = sum(list_cycles(jobs, kept) for jobs in timed)
-        chosen = {place for place, number in numbers.items() if number in kept}
+        if room >= 0:
+            chosen = {place for place, number in numbers.items() if number in kept}
     runs, streams, stream = [], [], first
     if chosen is not None:
         first = arena * batch
@@ -162,7 +165,19 @@ def make_image(
         areas[name] = sum(entry.vectors.nbytes for entry in stored if entry.target == target)
     if chosen is not None:
         areas["kept"] = sum(len(run) for _, run in runs) + log * depth
-    return MemoryImage(setup, tuple(runs), tuple(streams), first, cycles, areas)
+    parts_kept = _kept(streamed, chosen or (), schedule, len(graph.layers))
+    return MemoryImage(setup, tuple(runs), tuple(streams), first, cycles, parts_kept, areas)
+
+
+def _kept(data, chosen, schedule, layers):
+    """Return for each layer the part of its words of B that is among the ``chosen`` data."""
+    kept, whole = [0] * layers, [0] * layers
+    for entry in data:
+        if entry.target == LoadTarget.B:
+            layer, size = schedule.parts[entry.part].layer, len(entry.vectors)
+            whole[layer] += size
+            kept[layer] += size * (id(entry.vectors) in chosen)
+    return tuple(part / max(1, size) for part, size in zip(kept, whole, strict=True))
 
 
 def _timed(parts, data, loads, schedule, pace, config, numbers):
@@ -270,8 +285,8 @@ def _data(graph, sizes, schedule, maps, config):
             rows = slice(tiles.start * size.row_lines, tiles.stop * size.row_lines)
             lines = np.concatenate([columns[rows], added]).view(np.int8)
             yield _Data(
-                number, LoadTarget.PARAMETERS, part.line_jobs, schedule.lines_resident,
-                lines.reshape(-1, depth),
+                number, LoadTarget.PARAMETERS, part.line_jobs,
+                part.layer in schedule.resident_lines, lines.reshape(-1, depth),
             )
         if part.table_jobs is not None:
             table = table_of(layer.addition, config).view(np.int8)

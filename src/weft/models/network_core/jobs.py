@@ -2,16 +2,14 @@
 
 from dataclasses import dataclass, replace
 
+from weft.models.network_core.demands import Part
 from weft.models.network_core.layers import NetworkLayer
 from weft.models.network_core.map_pitches import MapPitches, Panels
-from weft.models.network_core.pieces import Shape
-from weft.models.network_core.schedule import Part
 from weft.models.network_core.weights import LayerWords
 from weft.network_core.config import NetworkCoreConfig
-from weft.network_core.cycles import lstm_cycles, softmax_cycles
 from weft.network_core.descriptors import ListJob, join, split
 
-__all__ = ["PlacedMap", "job_of", "shape_of_jobs", "started_early", "unit_cycles"]
+__all__ = ["PlacedMap", "job_of", "started_early"]
 
 
 @dataclass(frozen=True)
@@ -36,19 +34,6 @@ class PlacedMap:
         """Return the vector behind the last pixel."""
         rows, pitch = (self.height - 1) * self.pitches.row_pitch, self.pitches.pitch
         return self.first + rows + (self.width - 1) * pitch + -(-self.channels // depth)
-
-
-def shape_of_jobs(layer: NetworkLayer) -> Shape:
-    """Return the pixels and the taps of the jobs of a layer. A pixel may be a group of channels."""
-    window = layer.window
-    return Shape((1, layer.parts) if layer.parts > 1 else window.output, window.kernel)
-
-
-def unit_cycles(layer: NetworkLayer, config: NetworkCoreConfig) -> int:
-    """Return the cycles of a layer that a unit computes, if its reads never wait; 0 of others."""
-    if layer.is_lstm:
-        return lstm_cycles(config, layer.columns)
-    return softmax_cycles(config, layer.columns, layer.pixels) if layer.is_softmax else 0
 
 
 def job_of(

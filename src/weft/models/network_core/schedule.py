@@ -7,129 +7,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from weft.models.network_core.map_pitches import Panels
-from weft.models.network_core.pieces import Piece, Shape, job_limits, needed, pieces_of
+from weft.models.network_core.demands import BufferSchedule, LayerDemand, Part
+from weft.models.network_core.pieces import Piece, job_limits, needed, pieces_of
 from weft.models.network_core.residence import CHIP_PACE, LoadPace
-from weft.models.network_core.weights import LINES_OF_ADD, BufferPlaces, LayerWords
+from weft.models.network_core.weights import LINES_OF_ADD, BufferPlaces
 from weft.models.progress import Progress
 from weft.network_core.config import ADD_TABLE_WORDS, NetworkCoreConfig, has_single_port
 
-__all__ = ["BufferSchedule", "LayerDemand", "Part", "schedule_buffers"]
+__all__ = ["schedule_buffers"]
 
 _JOB_LATENCY = 58  # cycles from the last store of a job to the one of the next, less its steps
 _SHARES = (1, 2, 3, 4, 6, 8)  # parts of B that one job may use
+_RING = 8  # a part of the parameter lines is for layers whose lines are not resident: one of these
 _SEARCH = 1 / 3  # of the time of a compilation, about; the cycle model takes the rest
-
-
-@dataclass(frozen=True)
-class LayerDemand:
-    """What the schedule must know of a layer.
-
-    Attributes
-    ----------
-    name : str
-        For messages.
-    sizes : LayerWords
-    shape : Shape
-    panels : Panels
-    adds : bool
-        Whether the layer has ADD.
-    loads_table : bool
-        Whether its first job loads the ADD table: the layer before has another one.
-    unit : int
-        Cycles of a SOFTMAX or LSTM, which uses the ADD table; 0 of other layers.
-    computed : bool
-        The layers before compute its words of B.
-    """
-
-    name: str
-    sizes: LayerWords
-    shape: Shape
-    panels: Panels
-    adds: bool
-    loads_table: bool = False
-    unit: int = 0
-    computed: bool = False
-
-    def cycles(self, tiles: int, config: NetworkCoreConfig) -> int:
-        """Return the cycles of a job of some tiles, without its latency."""
-        if self.unit:
-            return self.unit
-        return self.panels.count * tiles * max(self.sizes.tile_words, self._output(config))
-
-    def piece_cycles(self, piece: Piece, config: NetworkCoreConfig) -> int:
-        """Return the cycles of a job of some taps of a panel, without its latency."""
-        words = piece.taps.words
-        return words if piece.partial else max(words, self._output(config))
-
-    def _output(self, config):
-        """Return the cycles of the results of a tile."""
-        chunk = config.array.scale_cycles * (2 if self.adds else 1)
-        return self.panels.rows * self.sizes.row_lines * chunk
-
-
-@dataclass(frozen=True)
-class Part:
-    """A job: some tiles of a layer, or a piece of a tile, with their place in the buffers.
-
-    Attributes
-    ----------
-    layer : int
-    first, tiles : int
-        Tiles of the layer.
-    piece : Piece
-    b_word, line : int
-        First word of B, and first parameter line.
-    words, lines : int
-        To load; 0 if a part before has loaded them.
-    b_jobs, line_jobs, table_jobs : int
-        Jobs that must have ended before the load of words, of lines, of the ADD table; of resident
-        weights or parameters 0. ``table_jobs`` is None if the part loads no table.
-    cycles : int
-        Of the job, about.
-    """
-
-    layer: int
-    first: int
-    tiles: int
-    piece: Piece
-    b_word: int
-    line: int
-    words: int
-    lines: int
-    b_jobs: int = 0
-    line_jobs: int = 0
-    table_jobs: int | None = None
-    cycles: int = 0
-
-
-@dataclass(frozen=True)
-class BufferSchedule:
-    """All jobs of a network in their order.
-
-    Attributes
-    ----------
-    parts : tuple of Part
-    b_resident, lines_resident : bool
-        Weights, or parameters, stay in their buffer: one list loads them, before all inferences.
-    cycles : int
-        Approximate cycles of an inference.
-    """
-
-    parts: tuple[Part, ...]
-    b_resident: bool
-    lines_resident: bool
-    cycles: int
 
 
 def schedule_buffers(
     demands: Sequence[LayerDemand], config: NetworkCoreConfig, *, fewest: bool = False,
     alone: bool = True, progress: Progress | None = None, pace: LoadPace = CHIP_PACE,
+    kept: Sequence[float] = (),
 ) -> BufferSchedule:
     """Divide layers into jobs, and place their weights and parameters in the buffers.
 
     If all words of B fit, they are resident, but for those that a layer computes; parameters
     likewise. They are not if the lists are not ``alone``: then others use the buffers between them.
+    If parameters come from a program memory, and not all fit, those of some layers are resident:
+    of layers with few words of B in a tile, whose jobs have the most lines.
     The first job of a layer with ADD loads the ADD table, if the layer needs another one. Otherwise
     a job uses at most a share of B, so that weights load while jobs before it compute. The shares
     of `_SHARES` are tried for all layers together, and then for each layer alone; jobs of equal
@@ -139,7 +42,8 @@ def schedule_buffers(
     With ``fewest``, each job uses as much of the buffers as it can: so the list has the fewest
     descriptors, but most weights load while no job computes. A core with a microprogram has them
     always: it executes loads and jobs one at a time, so no load is hidden. ``progress`` is told of
-    each layer whose shares have been tried: the search takes long. ``pace`` is that of the loads.
+    each layer whose shares have been tried: the search takes long. ``pace`` is that of the loads;
+    ``kept`` is the part of the words of B of each layer that loads at CHIP_PACE.
 
     Raises
     ------
@@ -149,7 +53,8 @@ def schedule_buffers(
     words = sum(demand.sizes.words(demand.sizes.tiles) for demand in demands)
     resident = alone and words <= config.b_words
     if fewest or has_single_port(config.array):
-        return _Search(demands, config, False, resident, alone, pace).schedule([1] * len(demands))
+        search = _Search(demands, config, False, resident, alone, pace)
+        return search.schedule([1] * len(demands))
     steps = itertools.count(1)
 
     def advance():
@@ -160,23 +65,24 @@ def schedule_buffers(
         progress.begin(2 * len(demands), _SEARCH)
     return min(
         (
-            _best_shares(demands, config, equal, resident, alone, pace, advance)
+            _best_shares(
+                _Search(demands, config, equal, resident, alone, pace, kept), len(demands), advance
+            )
             for equal in (False, True)
         ),
         key=lambda found: found.cycles,
     )
 
 
-def _best_shares(demands, config, equal, b_resident, alone, pace, advance):
-    """Return the best schedule whose jobs of a layer are full, or ``equal``."""
-    search = _Search(demands, config, equal, b_resident, alone, pace)
+def _best_shares(search, layers, advance):
+    """Return the best schedule of a search."""
     best = min(
-        (search.tried([share] * len(demands)) for share in _SHARES),
+        (search.tried([share] * layers) for share in _SHARES),
         key=lambda found: (found.cycles, found.shares),
     )
-    for layer in range(len(demands)):
+    for layer in range(layers):
         # Shares with other numbers of tiles; the first one of each.
-        tiles = {search.tiles(layer, share, True): share for share in reversed(_SHARES)}
+        tiles = {search.tiles(layer, share, None): share for share in reversed(_SHARES)}
         for share in tiles.values() if len(tiles) > 1 else ():
             other = [*best.shares[:layer], share, *best.shares[layer + 1 :]]
             best = search.better(best, other, layer) or best
@@ -235,6 +141,10 @@ class _State:
         When each job ends; the first one is the start.
     loaded : int
         When the last load ends.
+    line_starts : list of int
+        The first parameter line of each layer whose lines are resident; 0 for others.
+    fixed : int
+        Resident parameter lines.
     table_jobs : int
         Jobs until the last one with ADD.
     """
@@ -243,12 +153,15 @@ class _State:
     lines: BufferPlaces
     ends: list[int] = field(default_factory=lambda: [0])
     loaded: int = 0
+    line_starts: list[int] = field(default_factory=list)
+    fixed: int = 0
     table_jobs: int = 0
 
     def copied(self) -> "_State":
         """Return a state that goes on from this one."""
         return _State(
-            self.b.copied(), self.lines.copied(), self.ends.copy(), self.loaded, self.table_jobs
+            self.b.copied(), self.lines.copied(), self.ends.copy(), self.loaded,
+            self.line_starts.copy(), self.fixed, self.table_jobs,
         )
 
     def follows(self, other: "_State") -> bool:
@@ -273,7 +186,7 @@ class _Tried:
     """
 
     shares: list[int]
-    lines_resident: bool
+    resident: frozenset[int]
     states: tuple[_State, ...]
     rest: tuple[tuple[int, int], ...]
     cycles: int
@@ -315,9 +228,12 @@ class _Search:
     Schedules that differ from a layer on share the states before it.
     """
 
-    def __init__(self, demands, config, equal, b_resident, alone, pace=CHIP_PACE):
+    def __init__(self, demands, config, equal, b_resident, alone, pace=CHIP_PACE, kept=()):
         self._demands, self._network_core, self._alone = demands, config, alone
-        self._load_cycles = pace.cycles  # of a number of reads
+        self._pace, self._load_cycles = pace, pace.cycles  # of a number of reads
+        self._kept = kept or [0] * len(demands)
+        self._ring = config.lines // _RING
+        self._by_words = sorted(range(len(demands)), key=lambda n: demands[n].sizes.tile_words)
         self._equal, self._b_resident = equal, b_resident
         self.tiles = functools.cache(self._tiles)
         self._jobs = functools.cache(self._jobs_of)
@@ -326,32 +242,35 @@ class _Search:
 
     def schedule(self, shares) -> BufferSchedule:
         """Return the schedule in which each layer's jobs use at most a share of each buffer."""
-        resident = self._lines_resident(shares)
-        state, parts = self._start(), []
-        for layer in range(len(self._demands)):
-            self._advance(state, layer, self.tiles(layer, shares[layer], resident), resident, parts)
+        resident = self._resident(shares)
+        state, parts = self._start(resident), []
+        for layer, share in enumerate(shares):
+            tiles = self.tiles(layer, share, self._line_room(layer, resident))
+            self._advance(state, layer, tiles, resident, parts)
         return BufferSchedule(tuple(parts), self._b_resident, resident, state.ends[-1])
 
     def tried(self, shares) -> _Tried:
         """Return the cycles of some shares."""
-        found = self._from(0, [], shares, self._lines_resident(shares), None)
+        found = self._from(0, [], shares, self._resident(shares), None)
         assert found is not None  # nothing to be better than
         return found
 
     def better(self, best: _Tried, shares, layer) -> _Tried | None:
         """Return the cycles of shares that differ at one layer; None if they are not fewer."""
-        resident = self._lines_resident(shares)
-        if resident != best.lines_resident:
+        resident = self._resident(shares)
+        if resident != best.resident:
             return self._from(0, [], shares, resident, best)
         return self._from(layer, list(best.states[:layer]), shares, resident, best)
 
     def _from(self, first, states, shares, resident, best):
         """The cycles from a layer on, after ``states``; None as soon as ``best`` is not worse."""
         layers = range(len(self._demands))
-        tiles = [self.tiles(layer, shares[layer], resident) for layer in layers]
-        state = best.states[first].copied() if first else self._start()
+        tiles = [
+            self.tiles(layer, shares[layer], self._line_room(layer, resident)) for layer in layers
+        ]
+        state = best.states[first].copied() if first else self._start(resident)
         for layer in layers[first:]:
-            if best and resident == best.lines_resident and layer > first and (
+            if best and resident == best.resident and layer > first and (
                 self._least(state, best.rest[layer]) >= best.cycles
                 or state.follows(best.states[layer])
             ):
@@ -363,15 +282,16 @@ class _Search:
             return None
         return _Tried(shares, resident, tuple(states), self._rest(tiles, resident), cycles)
 
-    def _rest(self, tiles, lines_resident):
+    def _rest(self, tiles, resident):
         """Return `_Tried.rest`."""
         end = load = 0
-        b, lines = _Waits(self._network_core.b_words), _Waits(self._network_core.lines)
+        b, lines = _Waits(self._network_core.b_words), _Waits(self._ring_lines(resident))
         rest = []
         for layer in reversed(range(len(self._demands))):
-            jobs = self._jobs(layer, tiles[layer], lines_resident)
+            jobs = self._jobs(layer, tiles[layer], layer in resident)
             for number, job in reversed(list(enumerate(jobs))):
-                end = job.cycles + max(end, b.after(job.words), lines.after(job.lines))
+                own = 0 if layer in resident else job.lines
+                end = job.cycles + max(end, b.after(job.words), lines.after(own))
                 load = max(load, end)
                 if self._demands[layer].loads_table and not number:
                     load += self._table_load
@@ -382,23 +302,50 @@ class _Search:
             rest.append((end, load))
         return tuple(reversed(rest))
 
-    def _start(self):
+    def _start(self, resident):
         return _State(
-            BufferPlaces(self._network_core.b_words), BufferPlaces(self._network_core.lines)
+            BufferPlaces(self._network_core.b_words), BufferPlaces(self._ring_lines(resident))
         )
 
-    def _lines_resident(self, shares):
-        """Whether the parameter lines of all layers fit."""
-        total = 0
-        for layer, (demand, share) in enumerate(zip(self._demands, shares, strict=True)):
-            tiles = self.tiles(layer, share, True)
-            total += demand.sizes.tiles * demand.sizes.row_lines
-            total += demand.adds * LINES_OF_ADD * -(-demand.sizes.tiles // tiles.tiles)
-        return self._alone and total <= self._network_core.lines
+    def _ring_lines(self, resident):
+        """Return the parameter lines of layers that are not resident, if there are any."""
+        return self._ring if resident else self._network_core.lines
 
-    def _tiles(self, layer, share, lines_resident):
+    def _line_room(self, layer, resident):
+        """Return the parameter lines that the jobs of a layer share; None for a resident layer."""
+        return None if layer in resident else self._ring_lines(resident)
+
+    def _resident(self, shares):
+        """Return the layers whose parameter lines are resident: all, if they fit."""
+        counts = []
+        for layer, (demand, share) in enumerate(zip(self._demands, shares, strict=True)):
+            jobs = -(-demand.sizes.tiles // self.tiles(layer, share, None).tiles)
+            lines = demand.sizes.tiles * demand.sizes.row_lines
+            lines += demand.adds * LINES_OF_ADD * jobs
+            counts.append(lines if demand.lines_of is None else 0)
+        if not self._alone:
+            return frozenset()
+        if sum(counts) <= self._network_core.lines:
+            return frozenset(range(len(counts)))
+        return self._some_resident(counts)
+
+    def _some_resident(self, counts):
+        """Return the layers whose lines are resident if not all fit; ``counts`` are the lines."""
+        if self._pace is CHIP_PACE:
+            return frozenset()
+        found, room = set(), self._network_core.lines - self._ring
+        for layer in self._by_words:
+            source = self._demands[layer].lines_of
+            if counts[layer] <= room and (source is None or source in found):
+                found.add(layer)
+                room -= counts[layer]
+            elif _least_lines(self._demands[layer]) > self._ring:
+                return frozenset()
+        return frozenset(found)
+
+    def _tiles(self, layer, share, line_room):
         demand = self._demands[layer]
-        return _tiles_of(demand, self._network_core, share, self._b_resident, lines_resident)
+        return _tiles_of(demand, self._network_core, share, self._b_resident, line_room)
 
     def _jobs_of(self, layer, size, lines_resident):
         """Return the jobs of a layer, each of a `_JobSize`."""
@@ -420,7 +367,10 @@ class _Search:
                 b_load = line_load = 0
                 if demand.computed or not (self._b_resident or sizes.filled):
                     vectors = words * (1 if sizes.diagonal else config.array.cols)
-                    b_load = self._load_cycles(vectors / config.read_vectors)
+                    reads, kept = vectors / config.read_vectors, self._kept[layer]
+                    b_load = self._load_cycles(reads)
+                    if kept:
+                        b_load += int(kept * (CHIP_PACE.cycles(reads) - b_load))
                 own = 0 if number else lines
                 if own and not lines_resident:
                     line_load = self._load_cycles(own * config.line_vectors / config.read_vectors)
@@ -437,20 +387,26 @@ class _Search:
         """Return cycles that all jobs take at least, from a state and `_Tried.rest`."""
         return max(state.ends[-1] + rest[0], state.loaded + rest[1])
 
-    def _advance(self, state, layer, tiles, lines_resident, parts=None):
+    def _advance(self, state, layer, tiles, resident, parts=None):
         """Append the jobs of a layer to a state, and to ``parts``."""
         demand, ends = self._demands[layer], state.ends
+        lines_resident = layer in resident
+        state.line_starts.append(state.fixed)
+        first_line = self._network_core.lines - self._ring_lines(resident)
         jobs = self._jobs(layer, tiles, lines_resident)
         b_word = line = 0  # a job of a unit has none
         before = len(ends) - 1
         for number, job in enumerate(jobs):
-            done, b_jobs, line_jobs = len(ends) - 1, 0, 0
+            done, b_jobs, line_jobs, loaded_lines = len(ends) - 1, 0, 0, job.lines
             if job.words:
                 b_word, b_jobs = state.b.take(job.words, done + job.b_uses - 1)
                 if demand.computed:
                     b_jobs = max(b_jobs, before)
-            if job.lines:
+            if job.lines and lines_resident:
+                line, loaded_lines = self._resident_line(state, demand, job)
+            elif job.lines:
                 line, line_jobs = state.lines.take(job.lines, done + job.line_uses - 1)
+                line += first_line
             table_jobs = state.table_jobs if demand.loads_table and not number else None
             if job.b_load:
                 state.loaded = max(state.loaded, ends[b_jobs]) + job.b_load
@@ -461,28 +417,42 @@ class _Search:
             ends.append(max(ends[-1], state.loaded) + job.cycles)
             if parts is not None:
                 parts.append(Part(
-                    layer, job.first, job.tiles, job.piece, b_word, line, job.words, job.lines,
+                    layer, job.first, job.tiles, job.piece, b_word, line, job.words, loaded_lines,
                     b_jobs, line_jobs, table_jobs, job.cycles,
                 ))
         if demand.adds or demand.unit:
             state.table_jobs = len(ends) - 1
+
+    def _resident_line(self, state, demand, job):
+        """Return the first of a job's parameter lines that are resident, and those to load."""
+        if demand.lines_of is not None:
+            return state.line_starts[demand.lines_of] + job.first * demand.sizes.row_lines, 0
+        state.fixed += job.lines
+        return state.fixed - job.lines, job.lines
 
 
 def _lines(demand, tiles):
     return tiles * demand.sizes.row_lines + demand.adds * LINES_OF_ADD
 
 
-def _tiles_of(demand, config, share, b_resident, lines_resident):
-    """Return the `_JobSize` of a layer."""
+def _least_lines(demand):
+    """Return the parameter lines of the smallest job of whole tiles."""
+    return _lines(demand, min(demand.sizes.granule, demand.sizes.tiles))
+
+
+def _tiles_of(demand, config, share, b_resident, line_room):
+    """Return the `_JobSize` of a layer; ``line_room`` is None if its parameters are resident."""
     sizes, adds = demand.sizes, demand.adds * LINES_OF_ADD
     least, limits = min(sizes.granule, sizes.tiles), [sizes.tiles]
     in_pieces = False
     for (name, of_config, size, smallest), each, extra, resident in zip(
         job_limits(sizes, config, demand.adds), (sizes.tile_words, sizes.row_lines), (0, adds),
-        (b_resident, lines_resident), strict=True,
+        (b_resident, line_room is None), strict=True,
     ):
         if resident:
             continue
+        if of_config == "lines":
+            size = line_room
         if smallest > size:
             raise ValueError(
                 f"a job of {demand.name} needs {smallest:,} {name}, and the buffer has {size:,}:"

@@ -13,10 +13,11 @@ from weft.hints import to_install
 from weft.models.errors import ModelError
 
 __all__ = [
-    "check_runs", "cut_out", "needs_runtime", "one_node_model", "open_session", "probe",
-    "run_model", "run_session", "with_exact_products",
+    "check_runs", "cut_out", "lacks_opset", "needs_runtime", "one_node_model", "open_session",
+    "probe", "run_model", "run_session", "with_exact_products",
 ]
 
+SURE_OPSET = 21  # operator set of the oldest onnxruntime that Weft works with
 MAX_PROBE = 1 << 28  # bytes of zeros that a node of unknown results is tried with
 
 
@@ -165,6 +166,22 @@ def needs_runtime(what):
         raise ModelError(
             f"{what} needs the package onnxruntime; {to_install(extra='onnx')}"
         )
+
+
+def lacks_opset(version: int) -> bool:
+    """Whether the onnxruntime that is installed loads no file of this standard operator set."""
+    if version <= SURE_OPSET or importlib.util.find_spec("onnxruntime") is None:
+        return False
+    from onnx import helper
+
+    types = {"x": (np.dtype(np.float32), (1,))}
+    node = helper.make_node("Identity", ["x"], ["y"])
+    model = one_node_model(node, types, ["x"], {}, [helper.make_opsetid("", version)])
+    try:
+        open_session(model.SerializeToString(), "the operator set")
+    except ModelError:
+        return True
+    return False
 
 
 def open_session(model: bytes, what: str, *, optimized: bool = False):

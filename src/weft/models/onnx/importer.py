@@ -9,7 +9,7 @@ import numpy as np
 from weft.models.errors import ModelError
 from weft.models.ir import Graph, Host, Quantization, Tensor
 from weft.models.onnx import einsum, floats, integers, quantized_moves, recurrent, tables
-from weft.models.onnx.fallback import check_runs, cut_out
+from weft.models.onnx.fallback import check_runs, cut_out, lacks_opset
 from weft.models.onnx.host import lower
 from weft.models.onnx.reading import read
 from weft.models.onnx.source import Source, dequantized
@@ -53,7 +53,11 @@ def load(data: bytes, name: str, *, shapes=None) -> Graph:
     """
     model, notes = read(data, name, shapes)
     source = Source.of(model, name, len(data))
-    return Importer(source, [*notes, *source.notes]).graph()
+    graph = Importer(source, [*notes, *source.notes]).graph()
+    versions = [entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")]
+    if lacks_opset(max(versions)):
+        graph = dataclasses.replace(graph, unlike={"onnx": f"it has no operator set {versions[0]}"})
+    return graph
 
 
 class Importer:

@@ -285,6 +285,12 @@ def _converted(model, name):
     if not versions:  # nodes of other operators, which are taken apart into standard ones
         model.opset_import.append(onnx.helper.make_opsetid("", OPSET))
         return model, []
+    if versions[0] > (newest := onnx.defs.onnx_opset_version()):
+        raise ModelError(
+            f"{name}: operator set must be at most {newest}, the newest one of onnx"
+            f" {onnx.__version__}, not {versions[0]}; export with an older set, or install a newer"
+            " onnx"
+        )
     if versions[0] >= OPSET:
         return model, []
     converted = onnx.ModelProto.FromString(convert(model.SerializeToString(), name, OPSET))

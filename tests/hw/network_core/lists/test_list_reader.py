@@ -7,6 +7,7 @@ import pytest
 from list_bench import ListRun, Timing, descriptors_of, run_lists
 from network_cores import small_network_core
 from random_lists import random_list, some_job, some_load, store_list
+from tiers import tiers
 
 from weft.network_core.descriptors import (
     ListEnd,
@@ -40,12 +41,12 @@ def log_of(config, memory, run, base):
     ]
 
 
-@pytest.mark.parametrize("timing", TIMINGS)
-@pytest.mark.parametrize("name", [
-    pytest.param(name, marks=pytest.mark.slow if name in ("2x2x2", "3x4x64") else ())
-    for name in CHIPS
-])
-def test_random_lists(name, timing):
+@pytest.mark.parametrize("case", tiers(
+    {f"{name}-{timing}": (name, timing) for name in CHIPS for timing in TIMINGS},
+    "4x4x4-slow", "1x8x16-fast", "1x2x8-fast",
+))
+def test_random_lists(case):
+    name, timing = case
     config, rng = CHIPS[name], random.Random(f"{name}{timing}")
     memory = bytearray(rng.randbytes(config.memory_bytes))
     base, runs, number = 3, [], 3 * config.banks + 1

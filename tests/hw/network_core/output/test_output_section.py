@@ -8,7 +8,7 @@ from network_core_jobs import case_of
 from network_core_layers import random_layer
 from network_core_output import OutputBench, OutputCase, network_core_of, random_case
 from side_port import hardware_address
-from tiers import tiers
+from tiers import quick, tiers
 
 from verif.amaranth_bench import put, simulate
 from weft.hw.network_core.output.output_section import OutputSection
@@ -67,10 +67,13 @@ def layer_case(rng, config, *, pixels, columns, kind):
 
 
 KINDS = [
-    *((name, kind) for name in ("small", "fip", "ecp5", "onnx")
-      for kind in ("plain", "add", "sums")),
-    *((name, kind) for name in ("product", "products", "product-ecp5")
-      for kind in ("add", "multiply")),
+    *((name, kind) for name in ("small", "ecp5") for kind in ("plain", "add", "sums")),
+    ("onnx", "plain"), ("product", "multiply"),
+    *(pytest.param(name, kind, marks=pytest.mark.slow) for name, kind in (
+        ("fip", "plain"), ("fip", "add"), ("fip", "sums"), ("onnx", "add"), ("onnx", "sums"),
+        ("product", "add"), ("products", "multiply"), ("product-ecp5", "multiply"),
+    )),
+    *(pytest.param(name, "add", marks=pytest.mark.long) for name in ("products", "product-ecp5")),
 ]
 
 
@@ -113,7 +116,7 @@ def test_a_job_of_one_chunk_takes_the_latency(name, kind):
 
 
 @pytest.mark.parametrize(
-    "name", ["small", "fip", "ecp5", "onnx", "product", "products", "product-ecp5"]
+    "name", quick(3, ["small", "ecp5", "product", "fip", "onnx", "products", "product-ecp5"])
 )
 def test_a_job_follows_a_short_job_of_another_kind(name):
     """Sums are stored before they would be scaled; then nothing of them reaches the next job."""

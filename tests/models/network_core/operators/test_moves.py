@@ -113,7 +113,7 @@ def test_moves(shape, kernel, attributes, config):
     check_whole(*of_moves(shape, kernel, attributes), config=config)
 
 
-@pytest.mark.parametrize("shape, kernel, attributes", quick(8, [*MOVES.values()]), ids=MOVES)
+@pytest.mark.parametrize("shape, kernel, attributes", quick(4, [*MOVES.values()]), ids=MOVES)
 def test_moves_of_uint8(shape, kernel, attributes):
     check_whole(*of_moves(shape, kernel, attributes, np.uint8), config=LARGE)
 

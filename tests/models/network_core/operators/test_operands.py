@@ -14,7 +14,7 @@ from weft.models.network_core.division import divide
 from weft.sim.network_core import SimulatedRunner
 
 CORES = pytest.mark.parametrize(
-    "config", quick(2, [LARGE, SPRAM, SMALL, ODD]), ids=lambda config: config.array.name
+    "config", quick(1, [LARGE, SPRAM, SMALL, ODD]), ids=lambda config: config.array.name
 )
 TYPES = pytest.mark.parametrize("dtype", [np.int8, np.uint8])
 SINGLE = replace(LARGE, array=replace(LARGE.array, requantize="single"))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from lowered_operators import OperatorNetwork, check_whole
 from network_cores import LARGE, ODD, SIMULATED, SMALL, SPRAM
+from tiers import quick
 
 from weft.sim.network_core import SimulatedRunner
 
@@ -39,7 +40,7 @@ def pooled(network, x, kernel, stride, padding, output, low=-128, high=127):
 
 
 @CORES
-@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+@pytest.mark.parametrize("dtype", quick(1, [np.int8, np.uint8]))
 @pytest.mark.parametrize("shape, kernel, stride, padding, output", POOLS)
 def test_pools_of_any_window(shape, kernel, stride, padding, output, dtype, config):
     network = OperatorNetwork(3, (1, *shape), dtype)

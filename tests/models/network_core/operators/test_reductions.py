@@ -19,7 +19,7 @@ CORES = pytest.mark.parametrize("config", [
         (LARGE, ()), (SMALL, pytest.mark.slow), (ODD, pytest.mark.slow), (SPRAM, ()),
     )
 ])
-TYPES = pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+TYPES = pytest.mark.parametrize("dtype", quick(1, [np.int8, np.uint8]))
 SINGLE = replace(LARGE, array=replace(LARGE.array, requantize="single"))
 
 
@@ -75,7 +75,7 @@ def test_reductions_over_any_axes(kernel, dtype, config):
         check_whole(network, *outputs, config=config)
 
 
-@pytest.mark.parametrize("kernel", ["tflite.mean", "reduce_max"])
+@pytest.mark.parametrize("kernel", quick(1, ["tflite.mean", "reduce_max"]))
 @pytest.mark.parametrize("shape, axes", [
     ((9, 5), (0,)), ((9, 5), (1,)), ((30,), (0,)), ((1, 1, 4, 3, 5), (2, 3)), ((3, 4, 5), (0, 2)),
     ((1, 1, 300, 4), (2,)), ((1, 3, 100, 3), (1, 2)), ((1, 1, 1, 70), (3,)),

@@ -3,7 +3,7 @@
 import pytest
 from rejects import rejects
 
-from weft.cli.options import output_file, output_folder
+from weft.files import output_file, output_folder
 
 
 def test_creates_a_folder_and_its_parents(tmp_path):

@@ -1,0 +1,1 @@
+"""The language core with a microprogram, in few logic cells."""
