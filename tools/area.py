@@ -30,6 +30,7 @@ from weft.hw.control.tile_generator import Tile
 from weft.hw.core import Core
 from weft.hw.fabrics import FABRICS
 from weft.hw.network_core.memory.program_memory import ProgramMemory
+from weft.hw.network_core.output.lstm import Lstm
 from weft.hw.network_core.output.rescaler import Rescaler
 from weft.hw.network_core.output.softmax import Softmax
 from weft.hw.output.result_scheduler import Chunk
@@ -118,6 +119,7 @@ def components():
         yield name, ProgramMemory(NetworkCoreConfig(array=core, program_words=1 << 17))
     networks = NETWORKS_85F.config
     yield "`softmax` of the ULX3S-85F's network core: its unit", Softmax(networks)
+    yield "`lstm` of the same core: its unit", Lstm(replace(networks, lstm=True))
     lane = replace(networks.array, lanes=1)
     for name, multiplies in (("a lane of a network core", False), ("... `multiply_maps`", True)):
         yield name, Rescaler(

@@ -423,6 +423,17 @@ def _vision(w, n):
     return w.dense(w.mean(_layer_norm(w, x), (1,), keep=False), 10)
 
 
+def _recurrent(w, n):
+    """One LSTM, or two, over steps in time: the last step is classified."""
+    steps, units = 6 + 5 * n, 10 + 7 * n
+    w.input((1, steps, 13), "x")
+    x = w.lstm(w.dense("x", 16, RELU, keep=True) if n else "x", units, clip=0.1 if n == 1 else 10.0)
+    if n == 2:
+        x = w.lstm(x, 8, cell=2**-15)
+    last = w.slice(x, (0, steps - 1, 0), (1, steps, w.shape(x)[2]), (1, 1, 1))
+    return w.softmax(w.dense(last, 5))
+
+
 def _jobs(w, n):
     """A layer of each kind of job, small: for the simulation of gates."""
     w.input((1, 4 + n, 4, 16), "x")
@@ -446,4 +457,5 @@ KINDS: dict[str, Callable] = {
     "unrolled": _unrolled, "steps in time": _steps, "length 1": _unit, "attention": _attention,
     "each job": _jobs,
     **DETECTORS, "keyword transformer": _keywords, "vision transformer": _vision,
+    "recurrent": _recurrent,
 }

@@ -8,6 +8,7 @@ __all__ = ["NONE", "RELU", "RELU6", "SAME", "VALID", "Writer"]
 
 SAME, VALID = 0, 1
 NONE, RELU, RELU6 = 0, 1, 3
+_TANH = 4
 
 
 def _pair(value):
@@ -79,10 +80,10 @@ class Writer:
         self.tensors[name] = tensor
         return name
 
-    def add(self, name, inputs, outputs, options=None, version=2):
-        """An operator; return its first output."""
+    def add(self, name, inputs, outputs, options=None, version=2, others=()):
+        """An operator; return its first output. ``others`` are intermediate tensors."""
         outputs = outputs if isinstance(outputs, list) else [outputs]
-        self.operators.append(OperatorSpec(name, inputs, outputs, options, version))
+        self.operators.append(OperatorSpec(name, inputs, outputs, options, version, others))
         return outputs[0] if outputs else None
 
     def like(self, name, operator, shape=None, options=None, others=(), **fields):
@@ -172,6 +173,33 @@ class Writer:
         y = self.output((*self.shape(x)[:-1], columns), 0.05 * 0.01 * 60 * np.sqrt(k))
         options = {"keepNumDims": keep, "fusedActivationFunction": activation}
         return self.add("FULLY_CONNECTED", inputs, y, ("FullyConnectedOptions", options), 4)
+
+    def lstm(self, x, units, major=False, clip=10.0, cell=2**-11):
+        """UNIDIRECTIONAL_SEQUENCE_LSTM of a sequence: [1, steps, K], or [steps, 1, K]."""
+        k, scale = self.shape(x)[-1], 0.007
+        weights = [
+            self.constant(self.rng.integers(-127, 128, (units, size)).astype(np.int8), 0.01)
+            for size in (*[k] * 4, *[units] * 4)
+        ]
+        biases = [
+            self.constant(self.rng.integers(-3000, 3000, units).astype(np.int32)) for _ in range(4)
+        ]
+        zero = self._zero()
+        states = [
+            self._named(TensorSpec((1, units), kind, scale=size, zero=place, variable=True))
+            for kind, size, place in ((self.dtype, scale, zero), ("int16", cell, 0))
+        ]
+        inputs = [x, *weights, *[None] * 3, *biases, None, None, *states, *[None] * 4]
+        options = {"fusedActivationFunction": _TANH, "cellClip": clip, "timeMajor": major}
+        y = self.output((*self.shape(x)[:-1], units), scale, zero)
+        # Of parts that this layer does not have, and of its hidden values.
+        others = [
+            *[self._named(TensorSpec((0,), scale=2**-12)) for _ in range(4)],
+            self._named(TensorSpec((0,), scale=scale, zero=zero)),
+        ]
+        return self.add("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, y, (
+            "UnidirectionalSequenceLSTMOptions", options,
+        ), 4, others)
 
     def _map(self, x, kernel, stride, padding, channels, dilation=(1, 1)):
         """The shape of the output of a window."""

@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from weft.hw.network_core.array_section import ArraySection
 from weft.hw.network_core.interface import NetworkInterface, choose_memory, stream_by_memory
+from weft.hw.network_core.layouts import is_of_unit
 from weft.hw.network_core.lists.list_reader import ListReader
 from weft.hw.network_core.loads.loader import AddTables, ListLoader, LoadedBuffer
 from weft.hw.network_core.memory.banked_memory import BankedMemory, ReadArbiter, WriteArbiter
@@ -99,7 +100,7 @@ def _program(core):
     return ports
 
 
-_CLIENTS = ("added", "softmax", "list", "loads", "host")  # of the read arbiter, by priority
+_CLIENTS = ("added", "unit", "list", "loads", "host")  # of the read arbiter, by priority
 _FROM_PROGRAM = ("list", "loads")  # clients of the program memory, if the core has one
 
 
@@ -136,7 +137,7 @@ class NetworkCore(wiring.Component):
         m = Module()
         m.submodules.list_reader = list_reader = ListReader(self.config)
         m.submodules.memory = memory = BankedMemory(self.config)
-        names = [name for name in _CLIENTS if name != "softmax" or self.config.softmax]
+        names = [name for name in _CLIENTS if name != "unit" or self.config.has_units]
         m.submodules.read_arbiter = reads = ReadArbiter(self.config, clients=len(names))
         m.submodules.write_arbiter = writes = WriteArbiter(self.config)
         program = self._program(m, list_reader) if self.config.program_words else None
@@ -250,12 +251,12 @@ class NetworkCore(wiring.Component):
             memory.rows.eq(map_reader.rows), map_reader.row_data.eq(memory.row_data),
             memory.outside.eq(list_reader.job.fields.outside),
         ]
-        if self.config.softmax:  # such jobs have no steps
+        if self.config.has_units:  # their jobs have no steps
             job = list_reader.job
             for block in (sequencer, map_reader):
                 m.d.comb += [
                     block.job.fields.eq(job.fields),
-                    block.job.start.eq(job.start & ~job.fields.softmax),
+                    block.job.start.eq(job.start & ~is_of_unit(self.config, job.fields)),
                 ]
         else:
             connect(m, list_reader.job, sequencer.job, map_reader.job)
@@ -301,8 +302,8 @@ class NetworkCore(wiring.Component):
         output = OutputSection(self.config, buffer_rows=self.buffer_rows)
         m.submodules.output = resets(output)
         connect(m, output.reads, clients["added"])
-        if self.config.softmax:
-            connect(m, output.softmax_reads, clients["softmax"])
+        if self.config.has_units:
+            connect(m, output.unit_reads, clients["unit"])
         if starts_steps(self.config):
             connect(m, list_reader.output_job, output.job)
             ending = sequencer.ending

@@ -1,5 +1,8 @@
 """The layouts that the blocks of a network core share: addresses, jobs, loads."""
 
+from functools import reduce
+from operator import or_
+
 from amaranth.hdl import Cat, Const, Mux, Signal, signed
 from amaranth.lib import data
 from amaranth.utils import ceil_log2
@@ -8,8 +11,8 @@ from weft.network_core.descriptors import BANK_BITS, ListJob, ListLoad, places
 
 __all__ = [
     "ColumnParameters", "ComputedTile", "JobFields", "ListLoadFields", "MapChunk", "VectorAddress",
-    "add_addresses", "add_vectors", "bank_bias", "beat_place", "in_memory", "later_sum",
-    "vector_number", "within",
+    "add_addresses", "add_vectors", "bank_bias", "beat_place", "in_memory", "is_of_unit",
+    "later_sum", "vector_number", "within",
 ]
 
 
@@ -41,6 +44,15 @@ class JobFields(data.StructLayout):
 
     def __init__(self, config):
         super().__init__(_members(config, ListJob))
+
+
+def is_of_unit(config, fields):
+    """Whether a job is of a unit of the output section: it has no steps, and the unit the scaler.
+
+    ``fields`` are its `JobFields`, or a dict of them.
+    """
+    flags = [fields[name] for name in ("softmax", "lstm") if getattr(config, name)]
+    return reduce(or_, flags, Const(0))
 
 
 class ListLoadFields(data.StructLayout):

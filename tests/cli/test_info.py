@@ -148,10 +148,14 @@ def network_core(tmp_path):
     return write
 
 
+LSTM = "UNIDIRECTIONAL_SEQUENCE_LSTM"
+
+
 @pytest.mark.parametrize("fields, has, lacks", [
-    ({}, set(), {"MUL of two maps": "multiply_maps", "SOFTMAX": "softmax"}),
-    ({"softmax": True}, {"SOFTMAX"}, {"MUL of two maps": "multiply_maps"}),
-    ({"softmax": True, "multiply_maps": True}, {"SOFTMAX", "MUL of two maps"}, {}),
+    ({}, set(), {"MUL of two maps": "multiply_maps", "SOFTMAX": "softmax", LSTM: "lstm"}),
+    ({"softmax": True}, {"SOFTMAX"}, {"MUL of two maps": "multiply_maps", LSTM: "lstm"}),
+    ({"softmax": True, "multiply_maps": True, "lstm": True}, {"SOFTMAX", "MUL of two maps", LSTM},
+     {}),
     ({"requantize": "single"}, set(), {"MUL of two maps": "multiply_maps"}),
 ])
 def test_a_network_core_has_the_operators_of_its_options(fields, has, lacks, info, network_core):
@@ -161,7 +165,7 @@ def test_a_network_core_has_the_operators_of_its_options(fields, has, lacks, inf
     assert memory.endswith("banks of 4,096 words of 4 bytes")
     [text] = [line for line in lines if line.startswith("operators of TensorFlow Lite, ")]
     names = set(text.partition("): ")[2].split(", "))
-    assert names & {"SOFTMAX", "MUL of two maps"} == has
+    assert names & {"SOFTMAX", "MUL of two maps", LSTM} == has
     assert {"CONV_2D", "PRELU", "TRANSPOSE_CONV", "RESIZE_BILINEAR"} < names
     more = {line for line in lines if line.startswith("with ")}
     assert more == {f"with {f} = true in [network_core] also: {name}" for name, f in lacks.items()}

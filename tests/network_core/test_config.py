@@ -62,6 +62,19 @@ def test_softmax_has_a_rounding_mode(mode):
         NetworkCoreConfig(array=array, softmax=True)
 
 
+@pytest.mark.parametrize("fields, rule", [
+    ({"requantize": "single"},
+     "lstm must be False with requantize 'single', whose LSTM rounds in another way, not True"),
+    ({"requantize": "onnx"},
+     "lstm must be False with requantize 'onnx', whose LSTM rounds in another way, not True"),
+    ({"depth": 2, "lanes": 1}, "depth must be at least 4 with lstm, not 2"),
+])
+def test_lstm_has_a_rounding_mode_and_whole_sums(fields, rule):
+    array = Config(**{"rows": 4, "cols": 4, "depth": 4} | SMALL | fields)
+    with pytest.raises(ConfigError, match=f"^{rule}$"):
+        NetworkCoreConfig(array=array, lstm=True)
+
+
 SINGLE_PORT = {  # what such a core must have
     "target": "ice40up", "rows": 1, "cols": 4, "depth": 4, "lanes": 1, "multiplier": "plain",
     "scale_cycles": 4, "activation": "none", "requantize": "tflite",
@@ -69,7 +82,7 @@ SINGLE_PORT = {  # what such a core must have
 
 
 def single_port(read_vectors=1, **fields):
-    names = "words", "b_words", "lines", "program_words", "multiply_maps", "softmax"
+    names = "words", "b_words", "lines", "program_words", "multiply_maps", "softmax", "lstm"
     of_network_core = {n: fields.pop(n) for n in names if n in fields}
     return NetworkCoreConfig(
         array=Config(**SINGLE_PORT | fields), read_vectors=read_vectors, **of_network_core
@@ -87,6 +100,7 @@ def single_port(read_vectors=1, **fields):
     (dict(read_vectors=2), "read_vectors", "1", "2"),
     (dict(program_words=64), "program_words", "0", "64"),
     (dict(softmax=True), "softmax", "False", "True"),
+    (dict(lstm=True), "lstm", "False", "True"),
     (dict(multiply_maps=True), "multiply_maps", "False", "True"),
     (dict(words=65536), "words", "at most 32768", "65536"),
     (dict(b_words=32769), "b_words", "at most 32768", "32769"),

@@ -40,7 +40,7 @@ def test_a_core_without_an_option_does_not_know_its_fields():
         for options in (dict.fromkeys(OPTIONS, True), {})
     )
     assert own == {p.name for p in places(ListJob)}
-    assert own - other == {"multiply", "softmax", "early", "span"}
+    assert own - other == {"multiply", "softmax", "lstm", "early", "span"}
 
 
 def test_bytes_of_a_load():

@@ -18,6 +18,7 @@ from network_cores import (
 from network_duel import compare_memories, log_vectors
 
 from weft.golden.network_core import run_list
+from weft.network_core.config import LSTM_LIMITS, LSTM_PARAMETERS, LSTM_SCALES
 from weft.network_core.cycles import predict_list
 from weft.network_core.descriptors import (
     ListEnd,
@@ -40,6 +41,7 @@ SLOT, SLOTS = 128, 8  # vectors of the place of a map, and places
 IN_PITCH, OUT_PITCH = 4, 17
 B_WORDS, TABLE, LAYERS = 6, 512, 4  # words of B and of the ADD table; layers with parameters
 LOADS = 3
+CELL = 80  # vectors from the sums of an LSTM to its cell
 
 
 @pytest.fixture(scope="module", params=CHIPS, ids=lambda c: f"{c.array.target}-{c.array.name}")
@@ -101,11 +103,18 @@ def lines_of(rng, config):
 
 
 def table_of(rng, config):
-    """The exponentials of a SOFTMAX, and words of the results."""
+    """The exponentials of a SOFTMAX, which serve an LSTM as well, and words of the results.
+
+    With LSTM its parameters are among them.
+    """
     words = np.concatenate([
         softmax_rows(np.zeros((1, 1, 1), np.int8), 0.1).table,
         rng.integers(-(1 << 31), 1 << 31, TABLE - 256),
     ])
+    if config.lstm:
+        words[LSTM_PARAMETERS:LSTM_LIMITS:2] &= 0x7FFFFFFF
+        words[LSTM_PARAMETERS + 1 : LSTM_LIMITS : 2] = rng.integers(-18, -10, LSTM_SCALES)
+        words[LSTM_LIMITS] = 9000 | -15000 << 16
     data = np.zeros((TABLE, config.add_table_vectors * config.array.depth), np.uint8)
     data[:, :4] = words.astype("<i4").reshape(-1, 1).view(np.uint8)
     return data
@@ -114,7 +123,8 @@ def table_of(rng, config):
 def kinds_of(config):
     """The kinds of jobs that a core has."""
     kinds = ["plain", "sums", "add", "partial"]
-    return kinds + ["multiply"] * config.multiply_maps + ["softmax"] * config.softmax
+    kinds += ["multiply"] * config.multiply_maps
+    return kinds + ["softmax"] * config.softmax + ["lstm"] * config.lstm
 
 
 def sequence(rng, config, count=12) -> Sequence:
@@ -147,7 +157,9 @@ def chained(rng, config, jobs):
     changed = []
     for job in jobs:
         before = changed[-1] if changed else None
-        if before and not (job.softmax or job.partial or before.partial) and rng.random() < 0.7:
+        if before and not (
+            job.softmax or job.lstm or job.partial or before.partial
+        ) and rng.random() < 0.7:
             source = join(before.output, config.banks) // SLOT
             written = join(job.output, config.banks)
             if written // SLOT == source:
@@ -168,6 +180,8 @@ def jobs_of_kind(rng, config, kind):
         jobs = [job_of(rng, config, form, shape) for _ in range(parts + 1)]
         return [replace(job, partial=1) for job in jobs[:-1]] + jobs[-1:]
     shape = rng.integers(1, (3, 4, 1 + 2 * config.array.cols))
+    if kind == "lstm":
+        shape[:2] = 1
     return [job_of(rng, config, kind, tuple(map(int, shape)))]
 
 
@@ -182,6 +196,8 @@ def job_of(rng, config, kind, shape):
     steps = int(1 + rng.integers(3))
     maps = [("input", source, OUT_PITCH if kind == "softmax" else IN_PITCH),
             ("output", output, OUT_PITCH)]
+    if kind == "lstm":
+        maps.append(("add", added, CELL))
     flags, line = {}, int(rng.integers(LAYERS)) * (2 * config.row_chunks + 1)
     if kind in ("add", "multiply"):
         maps.append(("add", added, OUT_PITCH))
@@ -253,7 +269,7 @@ def test_an_abort_and_the_same_jobs_after_it(core):
         compare_memories(config, core.read(), expected, case.log, len(case.jobs))
 
 
-@pytest.mark.parametrize("kind", ["plain", "sums", "add", "partial", "multiply", "softmax"])
+@pytest.mark.parametrize("kind", ["plain", "sums", "add", "partial", "multiply", "softmax", "lstm"])
 def test_a_map_beyond_the_limit_and_correct_jobs_after_it(core, kind):
     config = core.config
     if kind not in kinds_of(config):
@@ -263,7 +279,8 @@ def test_a_map_beyond_the_limit_and_correct_jobs_after_it(core, kind):
         case = sequence(rng, config)
         number = [n for n, job in enumerate(case.jobs) if kind == "plain" or getattr(job, kind)][-1]
         job = case.jobs[number]
-        names = ["input"] if job.partial else ["input", "output"] + ["add_input"] * job.add
+        names = ["input", "output"] + ["add_input"] * (job.add | job.lstm)
+        names = ["input"] if job.partial else names
         outside = {str(rng.choice(names)): split(case.limit * config.banks, config.banks)}
         if config.early and "input" in outside:
             # Before the memory: a panel does not wait for such vectors.
@@ -275,10 +292,12 @@ def test_a_map_beyond_the_limit_and_correct_jobs_after_it(core, kind):
         assert outcome.job == expected.jobs
         # The maps and the entries of the jobs before are complete.
         found = np.frombuffer(core.read(), np.uint8).copy()
-        slot, depth = join(jobs[number].output, config.banks) // SLOT, config.array.depth
-        own = slice(slot * SLOT * depth, (slot + 1) * SLOT * depth)
-        if slot < SLOTS:
-            found[own] = memory[own]
+        depth = config.array.depth
+        for place in (jobs[number].output, *[jobs[number].add_input] * job.lstm):  # with its cell
+            slot = join(place, config.banks) // SLOT
+            own = slice(slot * SLOT * depth, (slot + 1) * SLOT * depth)
+            if slot < SLOTS:
+                found[own] = memory[own]
         # A microprogram writes the start of a job into the log at once.
         entry = slice(*(
             (case.log + log_vectors(config, expected.jobs + more)) * depth for more in (0, 1)

@@ -220,6 +220,17 @@ def test_softmax_is_a_flag_of_a_core_with_the_option(any_core, fields, wanted):
     assert end_of(any_core, [JOB, job, ListEnd()]) == ((wanted, 1), (wanted, 1))
 
 
+@pytest.mark.parametrize("fields, wanted", [
+    ({"add": 1}, FIELD), ({"sums": 1}, FIELD), ({"partial": 1}, FIELD), ({"softmax": 1}, FIELD),
+    ({"columns": 0}, FIELD), ({"input": OUTSIDE, "columns": 65535}, ADDRESS),
+    ({"add_pixel_step": OUTSIDE}, ADDRESS), ({"loads": 99}, DEADLOCK),
+], ids=lambda value: str(value))
+def test_lstm_is_a_flag_of_a_core_with_the_option(any_core, fields, wanted):
+    wanted = wanted if any_core.config.lstm else OPCODE
+    job = replace(JOB, lstm=1, **fields)
+    assert end_of(any_core, [JOB, job, ListEnd()]) == ((wanted, 1), (wanted, 1))
+
+
 def test_an_address_has_one_bit_more_than_the_words_or_16(any_core):
     config = any_core.config
     far = 2 * config.address_words * WORDS

@@ -26,7 +26,8 @@ def largest_step(config, job) -> int:
 
 def started_early(rng, config, job, probability=0.8):
     """The job, with the flag at random if its core and its kind have it; the span may be larger."""
-    if not config.early or job.partial or job.softmax or rng.random() >= probability:
+    other = job.partial or job.softmax or job.lstm
+    if not config.early or other or rng.random() >= probability:
         return job
     span = largest_step(config, job) + int(rng.choice([0, 0, 0, rng.integers(200)]))
     return replace(job, early=1, span=split(span, config.banks))

@@ -25,7 +25,8 @@ __all__ = ["MutatedList", "mutated_lists"]
 # Changes of these addresses could store a map over the list, which is undefined.
 STORED = {"output", "output_pixel_step", "output_row_step", "output_step"}
 WAITS = {"loads", "jobs", "body_loads", "body_jobs"}
-FORMS = {"add": 9, "sums": 10, "softmax": 13}  # flags of which a job has one at most: their bits
+# Flags of which a job has one at most: their bits.
+FORMS = {"add": 9, "sums": 10, "softmax": 13, "lstm": 15}
 # With another value of these, a job may use words that no load of the list has written, or read
 # vectors that it stores.
 UNDEFINED = {

@@ -49,8 +49,10 @@ _SIZES = {"words": 2048, "b_words": 256, "lines": 64}
 SIMULATED = network_core_config(
     3, 4, 4, 2, read_vectors=2, multiplier="fip", softmax=True, **_SIZES
 )
-# Its jobs start early, and can multiply maps.
-ROW = network_core_config(1, 8, 4, 2, hop=2, softmax=True, multiply_maps=True, **_SIZES)
+# Its jobs start early, and can multiply maps; it has all units.
+ROW = network_core_config(
+    1, 8, 4, 2, hop=2, softmax=True, multiply_maps=True, lstm=True, **_SIZES
+)
 # The array starts with a job before the results of the job before are stored.
 EARLY = replace(SIMULATED, early=True)
 EARLY_ROW = replace(ROW, early=True)

@@ -8,7 +8,9 @@ pytest.importorskip("tflite_micro")
 
 @pytest.mark.parametrize("kind", ["slices", "wake words", "attention", *(
     pytest.param(kind, marks=pytest.mark.slow)
-    for kind in ("several inputs", "normalized", "keyword transformer", "vision transformer")
+    for kind in (
+        "several inputs", "normalized", "keyword transformer", "vision transformer", "recurrent",
+    )
 )])
 def test_a_kind_is_whole_and_equal(kind, capsys):
     assert whole_networks.main([kind]) == 0

@@ -12,6 +12,7 @@ from weft.hw.network_core.layouts import (
     VectorAddress,
     add_vectors,
     beat_place,
+    is_of_unit,
     later_sum,
     within,
 )
@@ -85,16 +86,18 @@ def field_faults(config, kind, values, passed):
         ]
     elif kind is ListJob:
         faults += [values["panel_rows"] > config.array.rows, values["add"] & values["sums"]]
+        unit = is_of_unit(config, values)
+        if config.has_units:
+            faults.append(unit & (values["add"] | values["sums"]))
         if config.softmax:
-            faults += [
-                values["softmax"] & (values["add"] | values["sums"]),
-                values["softmax"] & (values["columns"] > MAX_SOFTMAX),
-            ]
+            faults.append(values["softmax"] & (values["columns"] > MAX_SOFTMAX))
+        if config.lstm:
+            other = values["partial"] | values["softmax"] if config.softmax else values["partial"]
+            faults.append(values["lstm"] & other)
         if config.multiply_maps:
             faults.append(values["multiply"] & ~values["add"])
         if config.early:
-            whole = values["partial"] | values["softmax"] if config.softmax else values["partial"]
-            faults.append(values["early"] & whole)
+            faults.append(values["early"] & (values["partial"] | unit))
     elif kind is ListLoop:
         faults.append(passed < values["body"])
     else:

@@ -4,6 +4,9 @@
 job that adds a second map to its results.
 """
 
+from functools import reduce
+from operator import or_
+
 from amaranth.hdl import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
@@ -18,8 +21,9 @@ from weft.hw.network_core.interface import (
     TableRead,
     job_ports,
 )
-from weft.hw.network_core.layouts import ComputedTile, MapChunk, VectorAddress
+from weft.hw.network_core.layouts import ComputedTile, MapChunk, VectorAddress, is_of_unit
 from weft.hw.network_core.memory.banked_memory import MemoryWrite
+from weft.hw.network_core.output.lstm import Lstm
 from weft.hw.network_core.output.map_store import ChunkAddresses, MapStore
 from weft.hw.network_core.output.rescaler import Rescaler
 from weft.hw.network_core.output.softmax import Softmax
@@ -331,7 +335,8 @@ class AddedMap(wiring.Component):
 class OutputSection(wiring.Component):
     """A `ChunkScheduler`, a `Rescaler`, a `MapStore`, and an `AddedMap` for ADD.
 
-    With the option ``softmax`` also a `Softmax`: a job with this flag has no tiles.
+    With the option ``softmax`` also a `Softmax`, and with ``lstm`` an `Lstm`. A job with one of
+    these flags has no tiles.
 
     Parameters
     ----------
@@ -352,19 +357,19 @@ class OutputSection(wiring.Component):
     table : Out, `weft.hw.network_core.interface.TableRead`
     reads : Out, `weft.hw.network_core.interface.ReadPort`
         Reads of the added map.
-    softmax_reads : Out, `weft.hw.network_core.interface.ReadPort`; only with the option ``softmax``
-        Reads of jobs with the flag ``softmax``.
+    unit_reads : Out, `weft.hw.network_core.interface.ReadPort`; only with ``softmax`` or ``lstm``
+        Reads of jobs with one of these flags.
     write : Out, `weft.hw.network_core.memory.banked_memory.MemoryWrite`
     ending : Out, 1 bit; only if `weft.network_core.latencies.lead` is above 0
         Pulse, that many cycles before ``done``: the next job may start. With ``done`` if the job
-        has the flag ``softmax``.
+        has the flag ``softmax`` or ``lstm``.
     frontier : Out, `weft.hw.network_core.layouts.VectorAddress`; only with the option ``early``
         As of `weft.hw.network_core.output.map_store.MapStore`.
     done : Out, 1 bit
         Pulse, with the last write of the job.
     address_error : Out, 1 bit
         Pulse: an access beyond the window, which does not happen. If it was a read of the added
-        map, or of a job with ``softmax``, the job waits until a reset.
+        map, or of a job with ``softmax`` or ``lstm``, the job waits until a reset.
     """
 
     def __init__(self, config, *, buffer_rows):
@@ -378,7 +383,7 @@ class OutputSection(wiring.Component):
             "lines": Out(LineRead(config)),
             "table": Out(TableRead(config)),
             "reads": Out(ReadPort(config)),
-            **({"softmax_reads": Out(ReadPort(config))} if config.softmax else {}),
+            **({"unit_reads": Out(ReadPort(config))} if config.has_units else {}),
             "write": Out(MemoryWrite(config)),
             **({"ending": Out(1)} if lead(config) else {}),
             **({"frontier": Out(VectorAddress(config))} if config.early else {}),
@@ -430,28 +435,45 @@ class OutputSection(wiring.Component):
             m.d.comb += self.ending.eq(store.ending)
         if self.config.early:
             fields = self.job.fields
-            tiles = ~fields.partial & ~fields.softmax if self.config.softmax else ~fields.partial
+            tiles = ~fields.partial & ~is_of_unit(self.config, fields)
             m.d.comb += [
                 scheduler.start.eq(self.job.start & tiles), self.frontier.eq(store.frontier),
             ]
-        if self.config.softmax:
-            self._softmax(m, rescaler)
+        if self.config.has_units:
+            self._units(m, rescaler)
         return m
 
-    def _softmax(self, m, rescaler):
-        """Add a `Softmax`: while it is busy, it has the outputs of the other blocks."""
-        m.submodules.softmax = softmax = Softmax(self.config)
-        connect(m, flipped(self.job), softmax.job)
-        connect(m, flipped(self.window), softmax.window)
-        connect(m, softmax.scale, rescaler.scale)
-        connect(m, softmax.reads, flipped(self.softmax_reads))
-        m.d.comb += softmax.exponential.eq(self.table.data[0])
-        with m.If(softmax.busy):
+    def _units(self, m, rescaler):
+        """Add a `Softmax` and an `Lstm`: one that is busy has the outputs of the other blocks."""
+        units, word = [], self.table.data[0]
+        if self.config.softmax:
+            m.submodules.softmax = softmax = Softmax(self.config)
+            m.d.comb += softmax.exponential.eq(word)
+            units.append((softmax, softmax.difference))
+        if self.config.lstm:
+            m.submodules.lstm = lstm = Lstm(self.config)
+            m.d.comb += lstm.word.eq(word)
+            units.append((lstm, lstm.place))
+        requests = []
+        for unit, place in units:
+            connect(m, flipped(self.job), unit.job)
+            connect(m, flipped(self.window), unit.window)
+            reads, scale = self.unit_reads, rescaler.scale
             m.d.comb += [
-                self.table.address[0].eq(softmax.difference),
-                self.write.eq(softmax.write),
-                self.done.eq(softmax.done), self.address_error.eq(softmax.address_error),
+                unit.scale.y.eq(scale.y), unit.reads.data.eq(reads.data),
+                unit.reads.data_valid.eq(reads.data_valid),
+                unit.reads.request.ready.eq(reads.request.ready),
             ]
-            if lead(self.config):
-                # The next job may start in the cycle of ``done``, which is soon enough.
-                m.d.comb += self.ending.eq(softmax.done)
+            requests.append(unit.reads.request.valid)
+            with m.If(unit.busy):
+                m.d.comb += [
+                    reads.request.payload.eq(unit.reads.request.payload),
+                    scale.acc.eq(unit.scale.acc), scale.multiplier.eq(unit.scale.multiplier),
+                    scale.shift.eq(unit.scale.shift), scale.start.eq(unit.scale.start),
+                    self.table.address[0].eq(place), self.write.eq(unit.write),
+                    self.done.eq(unit.done), self.address_error.eq(unit.address_error),
+                ]
+                if lead(self.config):
+                    # The next job may start in the cycle of ``done``, which is soon enough.
+                    m.d.comb += self.ending.eq(unit.done)
+        m.d.comb += self.unit_reads.request.valid.eq(reduce(or_, requests))

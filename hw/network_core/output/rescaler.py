@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from weft.hw.delay import MultiCycle, pipeline
 from weft.hw.fabrics import FABRICS
 from weft.hw.network_core.interface import JobPort, LineRead, ScalePort, TableRead
-from weft.hw.network_core.layouts import ColumnParameters, MapChunk
+from weft.hw.network_core.layouts import ColumnParameters, MapChunk, is_of_unit
 from weft.hw.output.lanes import clamp
 from weft.hw.output.scalers import lane_scaler
 from weft.hw.output.serial_scaler import SerialScaler
@@ -127,8 +127,8 @@ class Rescaler(wiring.Component):
     table : Out, `weft.hw.network_core.interface.TableRead`
     added : In, stream of ``lanes`` int8
         Values of x, chunk by chunk. A valid chunk is taken when the scalers need it.
-    scale : In, `weft.hw.network_core.interface.ScalePort`; only with the option ``softmax``
-        It has the scaler of lane 0 in a job with this flag.
+    scale : In, `weft.hw.network_core.interface.ScalePort`; only with ``softmax`` or ``lstm``
+        It has the scaler of lane 0 in a job with one of these flags.
     results : Out, ``lanes`` int8
     results_next : Out, 1 bit
         ``results`` is valid in `NEXT` cycles. 0 in a job with sums.
@@ -156,7 +156,7 @@ class Rescaler(wiring.Component):
             "lines": Out(LineRead(config)),
             "table": Out(TableRead(config)),
             "added": In(stream.Signature(values)),
-            **({"scale": In(ScalePort())} if config.softmax else {}),
+            **({"scale": In(ScalePort())} if config.has_units else {}),
             "results": Out(values),
             "results_next": Out(1),
             "biased": Out(data.ArrayLayout(signed(32), core.lanes)),
@@ -230,7 +230,7 @@ class Rescaler(wiring.Component):
         scaler = (self._serial_scaler if serial else self._scaler)(
             m, lane, biased, column, issues
         )
-        if self.config.softmax and lane == 0:
+        if self.config.has_units and lane == 0:
             m.d.comb += self.scale.y.eq(scaler.y)
         y = clamp(m, scaler.y, **limits, name=lane)[:8].as_signed()
         value = Mux(
@@ -272,11 +272,11 @@ class Rescaler(wiring.Component):
 
     def _shared(self, m, lane, start, acc, parameters):
         """The inputs of the scaler of a lane: those of the lane, or those of ``scale``."""
-        if lane or not self.config.softmax:
+        if lane or not self.config.has_units:
             return start, acc, parameters
         shared, inputs = Signal(ColumnParameters), Signal(signed(32), name="shared_acc")
         m.d.comb += [shared.eq(parameters.value), inputs.eq(acc)]
-        with m.If(self.job.fields.softmax):
+        with m.If(is_of_unit(self.config, self.job.fields)):
             m.d.comb += [
                 shared.multiplier.eq(self.scale.multiplier), shared.shift.eq(self.scale.shift),
                 inputs.eq(self.scale.acc),

@@ -37,6 +37,7 @@ NETWORK_FIELDS = {
     "program_words": "words of each bank of a program memory. 0: lists and weights lie beside maps",
     "softmax": "the core has a unit that computes SOFTMAX",
     "multiply_maps": "jobs can multiply their results with another map",
+    "lstm": "the core has a unit that computes the gates and the cell of an LSTM of int8",
     "early": "the array starts with a job while the results of the job before are stored",
 }
 ARRAY_FIELDS = (  # that a network core uses

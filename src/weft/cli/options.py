@@ -243,6 +243,7 @@ OWN_FIELDS = {
     "read_vectors": "vectors that loads, descriptors and the host read in one cycle: 1, 2, 4, 8",
     "multiply_maps": "jobs can multiply their results with another map; a multiplier a lane",
     "softmax": "a unit that computes SOFTMAX of rows of a map",
+    "lstm": "a unit that computes the gates and the cell of an LSTM of int8",
     "early": "the array starts with a job while the results of the job before are stored",
 }
 _OWN: PerKind[set[str]] = PerKind(product=set(), network=set(OWN_FIELDS), language=set())

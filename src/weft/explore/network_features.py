@@ -7,7 +7,6 @@ differ: by their blocks, and by the multiplexers that select one of several.
 
 import math
 
-from weft.config import Config
 from weft.explore.features import (
     FeatureSet,
     array_features,
@@ -19,7 +18,7 @@ from weft.network_core.config import ADD_TABLE_WORDS, PARAMETER_BYTES, NetworkCo
 from weft.network_core.latencies import result_rows
 
 __all__ = [
-    "NETWORKS", "SINGLE_PORT", "dsp_blocks", "lane_blocks", "ram_blocks",
+    "NETWORKS", "SINGLE_PORT", "dsp_blocks", "output_blocks", "ram_blocks",
     "single_port_dsp_blocks", "single_port_features", "single_port_memories",
     "single_port_ram_blocks",
 ]
@@ -59,14 +58,15 @@ _MEMORY_BITS = {1024: 16, 2048: 8, 4096: 4, 8192: 2, 16384: 1}  # of a block, by
 
 
 def dsp_blocks(config: NetworkCoreConfig) -> int:
-    """DSP blocks of a design: of the PEs, and of the lanes."""
+    """DSP blocks of a design: of the PEs, and of the output section."""
     c = config.array
-    return c.rows * c.dsp_cols * (c.depth // c.cell.pairs) + lane_blocks(c, config.multiply_maps)
+    return c.rows * c.dsp_cols * (c.depth // c.cell.pairs) + output_blocks(config)
 
 
-def lane_blocks(array: Config, multiply_maps: bool) -> int:
-    """DSP blocks of the lanes, which scale results, and may multiply maps."""
-    return scaling_blocks(array) + array.lanes * multiply_maps
+def output_blocks(config: NetworkCoreConfig) -> int:
+    """DSP blocks of the lanes, which scale results, and may multiply maps; and of LSTM."""
+    array = config.array
+    return scaling_blocks(array) + array.lanes * config.multiply_maps + config.lstm
 
 
 def ram_blocks(config: NetworkCoreConfig) -> int:

@@ -21,7 +21,7 @@ from weft.config import Config, ConfigError
 from weft.design import Design, PerKind
 from weft.designs import chosen_fields
 from weft.explore.model import feature_set
-from weft.explore.network_features import lane_blocks
+from weft.explore.network_features import output_blocks
 from weft.network_core.config import OPTIONS, NetworkCoreConfig, has_single_port
 
 __all__ = [
@@ -238,7 +238,8 @@ def _legal_network_core(base, fields, device):
     array = {name: value for name, value in fields.items() if name not in _OWN} | {"dsp_cols": 0}
     try:
         array = dataclasses.replace(base.array, **array)
-        spare = device.capacity.get("DSP", 0) - lane_blocks(array, base.multiply_maps)
+        output = output_blocks(dataclasses.replace(base, array=array, **own))
+        spare = device.capacity.get("DSP", 0) - output
         column = array.rows * (array.depth // array.cell.pairs)
         dsp_cols = min(array.cols, max(0, spare) // column)
         array = dataclasses.replace(array, dsp_cols=dsp_cols)

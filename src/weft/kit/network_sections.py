@@ -17,6 +17,7 @@ _SIZES = {
     "program_words": "words of each bank of the program memory; 0: no such memory",
     "softmax": "the core has a unit for SOFTMAX",
     "multiply_maps": "jobs can multiply their results with another map",
+    "lstm": "the core has a unit for the gates and the cell of an LSTM",
     "early": "the array starts with a job while the results of the job before are stored",
 }
 _TRANSFERS = """\

@@ -13,14 +13,23 @@ from weft.frames import MAX_WRITE, WRITE_FIELDS
 from weft.hints import did_you_mean
 
 __all__ = [
-    "ADD_TABLE_BYTES", "ADD_TABLE_WORDS", "FACTOR_BITS", "MAX_SOFTMAX", "OPTIONS",
-    "PARAMETER_BYTES", "SIZES", "NetworkCoreConfig", "has_single_port",
+    "ADD_TABLE_BYTES", "ADD_TABLE_WORDS", "FACTOR_BITS", "LSTM_CELL_SHIFT", "LSTM_LIMITS",
+    "LSTM_PARAMETERS", "LSTM_SCALES", "LSTM_WORDS", "MAX_SOFTMAX", "OPTIONS", "PARAMETER_BYTES",
+    "SIZES", "NetworkCoreConfig", "has_single_port",
 ]
 
 PARAMETER_BYTES = 9  # of a column: bias (4), multiplier (4), shift (1)
 ADD_TABLE_WORDS = 512  # of the ADD table: 256 for the added map, then 256 for the results
 ADD_TABLE_BYTES = 4  # of a word of that table
 MAX_SOFTMAX = 4095  # values of a row: sums of exponentials fit 31 bits, as in TensorFlow Lite Micro
+# Words of the ADD table of a job with ``lstm``, behind 256 of its functions: a multiplier and a
+# shift of each scale, the limits of the cell, and the shift of its function.
+LSTM_PARAMETERS = 256
+LSTM_SCALES = 11
+LSTM_LIMITS = LSTM_PARAMETERS + 2 * LSTM_SCALES
+LSTM_CELL_SHIFT = LSTM_LIMITS + 1
+LSTM_WORDS = LSTM_CELL_SHIFT + 1
+MIN_LSTM_DEPTH = 4  # a sum of 32 bits lies in one vector
 FACTOR_BITS = 16  # of a word of that table that is multiplied: the operands of any DSP block
 MAX_WORDS = 1 << 16  # of each bank of the memory on the chip
 MAX_PROGRAM_WORDS = 1 << 22  # of each bank of a program memory: an address has 32 bits
@@ -52,6 +61,8 @@ class NetworkCoreConfig:
         The core has a unit that computes SOFTMAX.
     multiply_maps : bool
         A job can multiply its results with another map, where ADD adds them: a multiplier a lane.
+    lstm : bool
+        The core has a unit that computes the gates and the cell of an LSTM.
     early : bool
         The array can start with a job while the results of the job before are still stored.
 
@@ -71,6 +82,7 @@ class NetworkCoreConfig:
     program_words: int = 0
     softmax: bool = False
     multiply_maps: bool = False
+    lstm: bool = False
     early: bool = False
 
     def __post_init__(self):
@@ -127,6 +139,13 @@ class NetworkCoreConfig:
                 f"softmax must be False with requantize {array.requantize!r}, whose SOFTMAX is"
                 " float32, not True"
             )
+        if self.lstm and array.requantize != "tflite":
+            problems.append(
+                f"lstm must be False with requantize {array.requantize!r}, whose LSTM rounds in"
+                " another way, not True"
+            )
+        if self.lstm and array.depth < MIN_LSTM_DEPTH:
+            problems.append(f"depth must be at least {MIN_LSTM_DEPTH} with lstm, not {array.depth}")
         if has_single_port(array):
             problems += self._single_port_problems()
         if problems:
@@ -152,7 +171,8 @@ class NetworkCoreConfig:
             ("multiplier", array.multiplier, "plain"), ("requantize", array.requantize, "tflite"),
             ("read_vectors", self.read_vectors, 1),
             ("program_words", self.program_words, 0), ("multiply_maps", self.multiply_maps, False),
-            ("softmax", self.softmax, False), ("early", self.early, False),
+            ("softmax", self.softmax, False), ("lstm", self.lstm, False),
+            ("early", self.early, False),
         ):
             if value != rule:
                 yield self._single_port_problem(name, repr(rule), value)
@@ -268,6 +288,11 @@ class NetworkCoreConfig:
     def phases(self) -> int:
         """Words of B for each tap of a depthwise tile: vectors of ``cols`` channels."""
         return max(1, self.array.cols // self.array.depth)
+
+    @property
+    def has_units(self) -> bool:
+        """Whether the output section has units with jobs of their own: SOFTMAX, LSTM."""
+        return self.softmax or self.lstm
 
     @property
     def hash(self) -> int:

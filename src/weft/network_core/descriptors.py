@@ -156,9 +156,7 @@ class _Descriptor:
             mask = (1 << place.bits) - 1
             value = words[place.word] >> place.low & mask
             rest[place.word] &= ~(mask << place.low)
-            values[place.name] = value - (
-                (place.signed and value >> place.bits - 1) << place.bits
-            )
+            values[place.name] = value - ((place.signed and value >> place.bits - 1) << place.bits)
         for number, word in enumerate(rest):
             if word:
                 raise ValueError(
@@ -256,7 +254,11 @@ class ListJob(_Descriptor):
     early : flag
         The job starts while results of the job before are stored. A panel waits until the vector
         ``span`` behind the first tap of its last pixel lies before all that will be stored. Not
-        with ``partial`` or ``softmax``, and only with the option ``early``.
+        with ``partial``, ``softmax`` or ``lstm``, and only with the option ``early``.
+    lstm : flag
+        A step of an LSTM with ``columns`` units, in one pixel: `weft.golden.network_core.lstm`. The
+        input map and the added map have its sums, and its cell is at ``add_input +
+        add_pixel_step``. Not with another flag but ``cross``, and only with the option ``lstm``.
     loads : int
         Loads that must be complete before the job starts.
     panel_rows : int
@@ -322,6 +324,7 @@ class ListJob(_Descriptor):
     multiply: int = _flag(12, "multiply_maps")
     softmax: int = _flag(13, "softmax")
     early: int = _flag(14, "early")
+    lstm: int = _flag(15, "lstm")
     loads: int = _bits(1, 0, 16)
     panel_rows: int = _bits(1, 16, 8)
     out_height: int = _bits(2, 0, 16)
@@ -490,10 +493,7 @@ class ListReport:
     cycles: int | None = None
 
     def problem(self, where: str | None = None) -> str:
-        """Return the error in words; "" if there is none.
-
-        ``where`` are the words for the place of the error, by default the number of the job.
-        """
+        """Return the error in words, "" if there is none; ``where``: else the number of the job."""
         if self.error == ListError.NONE:
             return ""
         where = where or f"in job {self.jobs}"

@@ -5,8 +5,8 @@ from weft.config import Config
 from weft.network_core.config import NetworkCoreConfig, has_single_port
 
 __all__ = [
-    "CHUNK_ADDRESS", "CHUNK_START", "CHUNK_STORE", "DELIVERY", "LIST_SETTLE", "MAP_PRODUCT",
-    "MAP_READ", "OPERANDS", "PANEL_START", "PROGRAM_BEATS", "ROW_READ", "SIDE_READ",
+    "CHUNK_ADDRESS", "CHUNK_START", "CHUNK_STORE", "DELIVERY", "LIST_SETTLE", "LSTM_FUNCTION",
+    "MAP_PRODUCT", "MAP_READ", "OPERANDS", "PANEL_START", "PROGRAM_BEATS", "ROW_READ", "SIDE_READ",
     "SOFTMAX_STEPS", "SOFTMAX_ZEROS", "SUM_PARTS", "WRITE", "add_slot", "added_chunks",
     "added_take", "array_write", "chunks_in_flight", "ends_early", "has_serial_scaler", "is_skewed",
     "join", "lead", "read_delay", "rescale", "rescale_total", "result_read", "result_rows", "scale",
@@ -30,6 +30,7 @@ SOFTMAX_ZEROS = 11  # of a total of 31 bits, at most: the term of its largest va
 SOFTMAX_STEPS = 7  # products of a reciprocal: an estimate, and three times an error, an estimate
 MAP_READ = 1 + ROW_READ + 1  # from a step to its vectors of A
 MAP_PRODUCT = latencies.DSP_MULTIPLIER - 1  # of two words of the ADD table
+LSTM_FUNCTION = 4 + latencies.MEMORY_READ + MAP_PRODUCT  # of a gate or a cell
 _ADDED_ADDRESS = 15  # from a chunk to the read of its added values, at the best
 
 

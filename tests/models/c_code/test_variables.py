@@ -1,8 +1,11 @@
 """C code of networks whose variables stay in the memory of a core."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from c_network_driver import LoadedChipNetwork
+from lstm_files import lstm
 from network_cores import SIMULATED
 from streaming_files import FRAME, streaming_file, svdf_file
 from tflite_files import runner
@@ -12,24 +15,27 @@ import weft
 from weft.models.c_code import network_core_c_files
 from weft.models.errors import ModelError
 
+CORE = replace(SIMULATED, lstm=True)
 TIMEOUT, NULL, REFUSED, NOT_LOADED = -2, -3, -5, -11
 
 
-@pytest.fixture(scope="module", params=quick(1, ["variables", "svdf"]))
+@pytest.fixture(scope="module", params=quick(1, ["variables", "svdf", "lstm"]))
 def stream(request):
     """A file, inputs, and their outputs in TFLite Micro."""
     rng = np.random.default_rng(1)
     if request.param == "variables":
         data, shape = streaming_file(rng), FRAME
-    else:
+    elif request.param == "svdf":
         data, shape = svdf_file(rng, 10, 2, 5, -11, 100), (1, 13)
+    else:
+        data, shape = lstm(rng, 1, 2), (1, 2, 6)
     x = rng.integers(-128, 128, (12, *shape)).astype(np.int8)
     run = runner(data)
     return data, x, [run(row)[0] for row in x]
 
 
 @pytest.mark.parametrize("config, prefix", [
-    (SIMULATED, "weft"), pytest.param(SIMULATED, "mm", marks=pytest.mark.slow),
+    (CORE, "weft"), pytest.param(CORE, "mm", marks=pytest.mark.slow),
 ])
 def test_a_stream(stream, tmp_path, config, prefix):
     data, x, expected = stream

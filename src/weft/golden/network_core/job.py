@@ -1,4 +1,4 @@
-"""A job: one layer, or SOFTMAX, from the vectors of its input map to the bytes of its output.
+"""A job: one layer, SOFTMAX or LSTM, from the vectors of its input map to the bytes of its output.
 
 `write_pixels` gives the bytes of a WRITE frame to the memory.
 """
@@ -7,6 +7,7 @@ import numpy as np
 
 from weft.checks import require
 from weft.golden.matmul import matmul
+from weft.golden.network_core.lstm import lstm_step
 from weft.golden.requantize import add_bias, requantize
 from weft.network_core.config import has_single_port
 from weft.network_core.descriptors import ListJob, join
@@ -111,9 +112,14 @@ def run_job(
     if job.softmax:
         _run_softmax(config, memory, buffers, job)
         return
+    if job.lstm:
+        _run_lstm(config, memory, buffers, job)
+        return
     _check(config, job)
     sums = _sums(config, memory, buffers, job)
-    if job.early and before and not (before.partial or before.softmax):
+    if job.early and before and not (
+        before.partial or before.softmax or before.lstm
+    ):
         _check_early(config, memory, before, job)
     if start is not None or job.partial:
         _check_part(config, job, sums.shape if start is None else start.shape)
@@ -316,6 +322,24 @@ def _run_softmax(config, memory, buffers, job):
     x = memory.read_columns(_pixels(job, config.banks, "input"), job.columns)
     y = softmax(x.reshape(-1, job.columns), buffers.exponentials())
     memory.write_columns(_pixels(job, config.banks, "output"), y.reshape(x.shape))
+
+
+def _run_lstm(config, memory, buffers, job):
+    """Compute a step in time of an LSTM, and store the cell and the hidden values."""
+    for name in ("out_height", "out_width"):
+        require(name, "1 in a job with lstm", getattr(job, name), getattr(job, name) == 1)
+    units, added = job.columns, join(job.add_input, config.banks)
+    fed, own = (
+        memory.read_columns(first, 16 * units).view("<i4").reshape(units, 4)
+        for first in (join(job.input, config.banks), added)
+    )
+    place = added + join(job.add_pixel_step, config.banks)
+    cell = memory.read_columns(place, 2 * units).view("<i2")
+    output = join(job.output, config.banks)
+    memory.read_columns(output, units)  # nothing is stored if a place may not be written
+    hidden, cell = lstm_step(fed, own, cell, buffers.words(), job.zero)
+    memory.write_columns(place, cell.astype("<i2").view(np.int8))
+    memory.write_columns(output, hidden)
 
 
 def _added(config, buffers, job, x, y):

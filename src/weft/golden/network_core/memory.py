@@ -173,14 +173,14 @@ class NetworkCoreBuffers:
     def added(self, x, y):
         """The sum of the words of added bytes x and results y, modulo 2^32; int32 of their shape.
         """
-        words = self._words()
+        words = self.words()
         return words[x.astype(np.uint8)] + words[256 + y.astype(np.uint8).astype(int)]
 
     def exponentials(self):
         """The first 256 words of the ADD table, int32: those of a job with ``softmax``."""
-        return self._words()[:256]
+        return self.words()[:256]
 
-    def _words(self):
+    def words(self):
         """All words of the ADD table, int32."""
         return np.ascontiguousarray(self.table[:, :ADD_TABLE_BYTES]).view("<i4")[:, 0]
 

@@ -179,11 +179,13 @@ def _limits(config, descriptor):
         case ListLoad():
             return False
         case ListJob():
-            if descriptor.add + descriptor.sums + descriptor.softmax > 1:
+            forms = descriptor.add + descriptor.sums + descriptor.softmax + descriptor.lstm
+            if forms > 1 or descriptor.lstm and descriptor.partial:
                 return False
             if descriptor.softmax and descriptor.columns > MAX_SOFTMAX:
                 return False
-            if descriptor.early and (descriptor.partial or descriptor.softmax):
+            unit = descriptor.softmax or descriptor.lstm
+            if descriptor.early and (descriptor.partial or unit):
                 return False
             alone = descriptor.multiply and not descriptor.add
             return descriptor.panel_rows <= config.array.rows and not alone

@@ -20,8 +20,8 @@ from weft.models.kernels.fixed_point import (
 )
 
 __all__ = [
-    "KERNELS", "MAX_WINDOW", "exponentials", "leaky_relu", "logistic16", "neighbours", "tanh16",
-    "terms",
+    "KERNELS", "MAX_WINDOW", "SIGMOID", "exponentials", "leaky_relu", "logistic16", "neighbours",
+    "tanh16", "terms",
 ]
 
 
@@ -375,8 +375,8 @@ def _leaky_relu_quantized(inputs, attributes):
 
 
 # sigmoid(i / 24) in 16 fractional bits. TFLite's table is higher by 1 in these entries.
-_SIGMOID = np.rint(65536 / (1 + np.exp(-np.arange(256) / 24))).astype(np.int64)
-_SIGMOID[[
+SIGMOID = np.rint(65536 / (1 + np.exp(-np.arange(256) / 24))).astype(np.int64)
+SIGMOID[[
     4, 8, 12, 14, 15, 16, 17, 19, 20, 21, 22, 25, 27, 28, 29, 30, 31, 33, 34, 35, 37, 39, 40, 41,
     43, 44, 45, 46, 49, 50, 54, 62, 63, 64, 66, 82, 86, 93, 100, 103, 112, 116, 135, 255,
 ]] += 1
@@ -387,7 +387,7 @@ def _sigmoid_at(x, multiplier, shift, bits, highest):
     x = (x.astype(np.int64) * multiplier + (1 << shift >> 1)) >> shift
     size = np.abs(x)
     index, rest = (size >> bits).clip(0, 254), size & ((1 << bits) - 1)
-    value = (_SIGMOID[index] << bits) + rest * (_SIGMOID[index + 1] - _SIGMOID[index])
+    value = (SIGMOID[index] << bits) + rest * (SIGMOID[index + 1] - SIGMOID[index])
     return x, np.where(size >> bits >= 255, highest << bits, value)
 
 

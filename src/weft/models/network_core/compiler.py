@@ -179,10 +179,12 @@ def _compiled(
     if plain:
         raise _Refused(str(refused), divided.has_tables) from refused
     if divided.variables:  # without them there is more room, and stripes may do
-        return _compiled(graph, *arguments, tables=tables, variables=False)
+        with contextlib.suppress(UnfitError):  # no layer may be left, as of an LSTM alone
+            return _compiled(graph, *arguments, tables=tables, variables=False)
     # Nothing reads the maps of a stripe afterwards, so a program that keeps its maps has none.
+    may_divide = not (activations or divided.variables)
     found = []
-    for share in () if activations else _SHARES:
+    for share in _SHARES if may_divide else ():
         smaller = striped(divided, config, int(refused.room * share))
         if smaller is None:
             break
@@ -190,7 +192,7 @@ def _compiled(
             found.append(_Compiler(smaller, *arguments).program())
     if found:
         return min(found, key=lambda program: program.cycles)
-    least, stripes = _least_words(divided, config, batch, refused, not activations)
+    least, stripes = _least_words(divided, config, batch, refused, may_divide)
     text = f"{'without stripes of rows ' if stripes else ''}{refused}"
     text = f"{graph.name}: {text} {way_out(least, stripes, refused.maps, config)}".rstrip()
     raise _Refused(text, divided.has_tables) from refused

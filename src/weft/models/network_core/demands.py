@@ -8,7 +8,7 @@ from weft.models.network_core.map_pitches import Panels
 from weft.models.network_core.pieces import Piece, Shape
 from weft.models.network_core.weights import LayerWords
 from weft.network_core.config import NetworkCoreConfig
-from weft.network_core.cycles import softmax_cycles
+from weft.network_core.cycles import lstm_cycles, softmax_cycles
 
 __all__ = ["BufferSchedule", "LayerDemand", "Part", "layer_demands"]
 
@@ -28,8 +28,8 @@ class LayerDemand:
         Whether the layer has ADD.
     loads_table : bool
         Whether its first job loads the ADD table: the layer before has another one.
-    softmax : int
-        Cycles of a SOFTMAX, which uses the ADD table; 0 of other layers.
+    unit : int
+        Cycles of a SOFTMAX or LSTM, which uses the ADD table; 0 of other layers.
     computed : bool
         The layers before compute its words of B.
     lines_of : int or None
@@ -42,14 +42,14 @@ class LayerDemand:
     panels: Panels
     adds: bool
     loads_table: bool = False
-    softmax: int = 0
+    unit: int = 0
     computed: bool = False
     lines_of: int | None = None
 
     def cycles(self, tiles: int, config: NetworkCoreConfig) -> int:
         """Return the cycles of a job of some tiles, without its latency."""
-        if self.softmax:
-            return self.softmax
+        if self.unit:
+            return self.unit
         return self.panels.count * tiles * max(self.sizes.tile_words, self._output(config))
 
     def piece_cycles(self, piece: Piece, config: NetworkCoreConfig) -> int:
@@ -127,14 +127,20 @@ def layer_demands(
     return [
         LayerDemand(
             layer.title, size, _shape_of_jobs(layer), layer_panels,
-            layer.read_as_added >= 0, loads,
-            softmax_cycles(config, layer.columns, layer.pixels) if layer.is_softmax else 0,
+            layer.read_as_added >= 0 and not layer.is_lstm, loads, _unit_cycles(layer, config),
             layer.b >= 0, same,
         )
         for layer, size, layer_panels, loads, same in zip(
             graph.layers, sizes, panels, _table_loads(graph), _same_lines(graph), strict=True
         )
     ]
+
+
+def _unit_cycles(layer, config):
+    """Return the cycles of a layer that a unit computes, if its reads never wait; 0 of others."""
+    if layer.is_lstm:
+        return lstm_cycles(config, layer.columns)
+    return softmax_cycles(config, layer.columns, layer.pixels) if layer.is_softmax else 0
 
 
 def _shape_of_jobs(layer: NetworkLayer) -> Shape:
@@ -149,7 +155,7 @@ def _same_lines(graph):
     for number, layer in enumerate(graph.layers):
         arrays = layer.weights, layer.bias, layer.multiplier, layer.shift
         key = layer.layout, *map(id, arrays)
-        alone = layer.addition is None and not layer.is_softmax
+        alone = layer.addition is None and not layer.is_of_unit
         found.append(first.setdefault(key, number) if alone else number)
     return [None if same == number else same for number, same in enumerate(found)]
 

@@ -27,14 +27,15 @@ from weft.models.network_core.operators import LOWERINGS
 from weft.models.network_core.operators.builder import OperatorBuilder
 from weft.models.network_core.operators.convolutions import transposed, with_dilations
 from weft.models.network_core.operators.filters import (
-    FILTER,
     HOST_FILTER,
+    WHOLE,
     check_filter,
     filters_of,
     with_filters,
     without_filter,
 )
 from weft.models.network_core.operators.functions import with_functions
+from weft.models.network_core.operators.lstm import HOST_KERNEL as HOST_LSTM
 from weft.models.network_core.operators.map_products import product_of_maps
 from weft.models.network_core.operators.moves import moved
 from weft.models.network_core.operators.operands import PRODUCTS, SUMS, operand, parameters
@@ -158,9 +159,9 @@ class _Division:
             return
         if node.kernel == "pad" and self._pads.take(node, self._view.core_graph()):
             return
-        if node.kernel == HOST_FILTER:
+        if node.kernel in (HOST_FILTER, HOST_LSTM):
             raise Refusal(node.reason)
-        elif node.kernel != FILTER and self.places.begins_list(node.inputs):
+        elif node.kernel not in WHOLE and self.places.begins_list(node.inputs):
             raise Refusal("it has no product, and the host computes an operator before it")
         elif node.kernel in _RENAMES and self.places.map_of(node.inputs[0]) is None:
             self.places.rename(node)

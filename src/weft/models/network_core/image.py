@@ -233,7 +233,7 @@ def _run(
         job = job_of(
             layer, sizes[part.layer], panels[part.layer], part, maps[layer.x], maps[layer.y],
             maps[layer.read_as_added] if layer.read_as_added >= 0 else None, done if own else 0,
-            config,
+            config, maps[layer.cell] if layer.cell >= 0 else None,
         )
         if config.early and before:
             job = started_early(job, maps[layer.x], before, config)
@@ -260,7 +260,7 @@ def _data(graph, sizes, schedule, maps, config):
     for number, part in enumerate(schedule.parts):
         layer, size = graph.layers[part.layer], sizes[part.layer]
         depth = config.array.depth
-        if made[0] != part.layer and not layer.is_softmax:
+        if made[0] != part.layer and not layer.is_of_unit:
             words, pairs = words_of(layer, size, config)
             made = part.layer, (words, *lines_of(layer, size, pairs, config)), {}
         tiles = slice(part.first, part.first + part.tiles)

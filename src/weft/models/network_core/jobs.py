@@ -38,7 +38,7 @@ class PlacedMap:
 
 def job_of(
     layer: NetworkLayer, sizes: LayerWords, panels: Panels, part: Part, x: PlacedMap, y: PlacedMap,
-    added: PlacedMap | None, loads: int, config: NetworkCoreConfig,
+    added: PlacedMap | None, loads: int, config: NetworkCoreConfig, cell: PlacedMap | None = None,
 ) -> ListJob:
     """Return the job that computes a part of a layer; it starts after ``loads`` loads.
 
@@ -57,6 +57,8 @@ def job_of(
         Input, output, and the map that ADD adds.
     loads : int
     config : NetworkCoreConfig
+    cell : PlacedMap, optional
+        Of an LSTM.
 
     Raises ValueError if a value does not fit its field.
     """
@@ -74,7 +76,8 @@ def job_of(
     if layer.parts > 1:
         stride = 0
         steps = [layer.columns // array.depth] * 3
-    vector = part.first * array.cols // array.depth  # of the first column of the part
+    size = 4 if layer.sums else 1  # bytes of a value
+    vector = part.first * array.cols * size // array.depth  # of the first column of the part
     groups = part.first // sizes.group_tiles
     tap_x = window.dilation[1] * pixel
     # Place of the first tap of the first pixel.
@@ -91,7 +94,12 @@ def job_of(
 
     output, output_step, output_row_step = stored(y, steps[1], y.pitches.row_pitch)
     add_fields = {}
-    if added is not None:
+    if cell is not None:
+        add_fields = dict(
+            lstm=1, add_input=split(added.first, banks),
+            add_pixel_step=split(cell.first - added.first, banks),
+        )
+    elif added is not None:
         addition = layer.addition
         add_input, add_step, add_row_step = stored(added, steps[2], added_line)
         add_fields = dict(
@@ -101,11 +109,11 @@ def job_of(
             sum_zero=addition.zero, sum_low=addition.low, sum_high=addition.high,
         )
     return ListJob(
-        cross=panels.cross, partial=part.piece.partial, softmax=layer.is_softmax, loads=loads,
-        panel_rows=panels.rows,
+        cross=panels.cross, partial=part.piece.partial, softmax=layer.is_softmax, sums=layer.sums,
+        loads=loads, panel_rows=panels.rows,
         out_height=area.height, out_width=area.width,
         columns=min(layer.columns - part.first * array.cols, part.tiles * array.cols),
-        # A SOFTMAX has no words, but 0 is an error.
+        # A job of a unit has no words, but 0 is an error.
         tile_words=max(1, taps.words), kernel_height=taps.height, kernel_width=taps.width,
         tap_vectors=taps.vectors, group_tiles=min(sizes.group_tiles, part.tiles),
         group_step=split(sizes.group_step, banks), in_height=window.input[0],
@@ -142,7 +150,7 @@ def started_early(
     apart : bool
         The job before belongs to another inference, so it stores nothing that the job reads.
     """
-    if any(each.partial or each.softmax for each in (job, before)):
+    if any(each.partial or each.softmax or each.lstm for each in (job, before)):
         return job
     steps = _Steps(job, "input", config)
     output = _Steps(before, "output", config)

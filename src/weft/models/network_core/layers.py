@@ -48,14 +48,15 @@ class WeightLayout:
     """How a layer's columns read the channels of its input.
 
     ``DENSE``: each column reads all channels of its group. ``DIAGONAL``: column n reads only
-    channel n. ``EQUAL``: as DIAGONAL, and all weights are equal. ``NONE``: the layer is no
-    convolution, but the SOFTMAX of each pixel.
+    channel n. ``EQUAL``: as DIAGONAL, and all weights are equal. Two are no convolutions:
+    ``NONE``, the SOFTMAX of each pixel, and ``LSTM``, a step in time of its gates and its cell.
     """
 
     DENSE = "dense"
     DIAGONAL = "diagonal"
     EQUAL = "equal"
     NONE = "none"
+    LSTM = "lstm"
 
 
 @dataclass(frozen=True)
@@ -151,13 +152,13 @@ class NetworkMap:
 class Addition:
     """ADD or MUL after a layer, or a table of its results: see ``docs/network-core.md``.
 
-    Of a SOFTMAX only the table counts.
+    Of a SOFTMAX and of an LSTM only the table counts.
 
     Attributes
     ----------
     table : int32 [2, 256]
         The scaled values of the added map, and of the layer's result, by their bytes. Of a SOFTMAX
-        the exponentials, [1, 256].
+        the exponentials, [1, 256]; of an LSTM the words of its job, [1, LSTM_WORDS].
     multiplier, shift : int
         Scale of the sum.
     zero, low, high : int
@@ -203,6 +204,10 @@ class NetworkLayer:
     added : int
         Map that ADD adds; -1 without ADD. A table reads the place of ``y``, whatever is there. A
         map of one row or one column is added to all rows or columns.
+    cell : int
+        Map of the cell of an LSTM, which it changes; -1 of others.
+    sums : bool
+        The channels of y are bytes of sums of 32 bits, before the scale.
     result : int
         The map that is complete with this layer, if it is not y: y is a part of it.
     addition : Addition or None
@@ -235,6 +240,8 @@ class NetworkLayer:
     b: int = -1
     b_order: tuple[int, ...] = ()
     added: int = -1
+    cell: int = -1
+    sums: bool = False
     result: int = -1
     addition: Addition | None = None
     window: Window
@@ -259,12 +266,22 @@ class NetworkLayer:
     @property
     def is_lookup(self) -> bool:
         """Whether a table of its results follows, instead of ADD."""
-        return self.addition is not None and self.added < 0 and not self.is_softmax
+        return self.addition is not None and self.added < 0 and not self.is_of_unit
 
     @property
     def is_softmax(self) -> bool:
         """Whether it is the SOFTMAX of each pixel."""
         return self.layout == WeightLayout.NONE
+
+    @property
+    def is_lstm(self) -> bool:
+        """Whether it is a step in time of an LSTM."""
+        return self.layout == WeightLayout.LSTM
+
+    @property
+    def is_of_unit(self) -> bool:
+        """Whether a unit computes it, without weights and parameter lines."""
+        return self.is_softmax or self.is_lstm
 
     @property
     def is_copy(self) -> bool:
@@ -280,7 +297,8 @@ class NetworkLayer:
     @property
     def reads(self) -> tuple[int, ...]:
         """The maps of others that it reads."""
-        return tuple(number for number in (self.x, self.b, self.added) if number >= 0)
+        numbers = self.x, self.b, self.added, self.cell
+        return tuple(number for number in numbers if number >= 0)
 
     @property
     def read_as_added(self) -> int:

@@ -361,8 +361,8 @@ class _Search:
         for first, end in itertools.pairwise([*firsts, sizes.tiles]):
             count, lines = end - first, _lines(demand, end - first)
             for number, piece in enumerate(pieces):
-                words, b_uses = 0 if demand.softmax else count * piece.taps.words, 1
-                if sizes.filled and not demand.softmax:  # all jobs of the layer share these words
+                words, b_uses = 0 if demand.unit else count * piece.taps.words, 1
+                if sizes.filled and not demand.unit:  # all jobs of the layer share these words
                     words, b_uses = 0 if found else most, len(firsts) * len(pieces)
                 b_load = line_load = 0
                 if demand.computed or not (self._b_resident or sizes.filled):
@@ -394,7 +394,7 @@ class _Search:
         state.line_starts.append(state.fixed)
         first_line = self._network_core.lines - self._ring_lines(resident)
         jobs = self._jobs(layer, tiles, lines_resident)
-        b_word = line = 0  # a SOFTMAX has none
+        b_word = line = 0  # a job of a unit has none
         before = len(ends) - 1
         for number, job in enumerate(jobs):
             done, b_jobs, line_jobs, loaded_lines = len(ends) - 1, 0, 0, job.lines
@@ -420,7 +420,7 @@ class _Search:
                     layer, job.first, job.tiles, job.piece, b_word, line, job.words, loaded_lines,
                     b_jobs, line_jobs, table_jobs, job.cycles,
                 ))
-        if demand.adds or demand.softmax:
+        if demand.adds or demand.unit:
             state.table_jobs = len(ends) - 1
 
     def _resident_line(self, state, demand, job):

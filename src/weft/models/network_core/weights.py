@@ -170,7 +170,7 @@ class LayerWords:
         cols, depth = config.array.cols, config.array.depth
         tiles, share = -(-layer.columns // cols), max(1, depth // cols)
         common = {"tiles": tiles, "row_lines": config.row_chunks}
-        if layer.is_softmax:  # one job, without words and lines
+        if layer.is_of_unit:  # one job, without words and lines
             return cls(
                 tiles=tiles, tile_words=0, tap_vectors=1, group_tiles=tiles, group_step=0,
                 granule=tiles, diagonal=True, filled=True, row_lines=0,

@@ -24,7 +24,7 @@ from weft.models.report.placement import (
     placement_line,
     remedy_of,
 )
-from weft.network_core.cycles import softmax_cycles
+from weft.network_core.cycles import lstm_cycles, softmax_cycles
 from weft.network_core.cycles.tiles import panel_sizes
 from weft.network_core.descriptors import ListJob, ListLoad, unpack_list
 
@@ -59,7 +59,7 @@ class LayerWork:
     compute : int
         Cycles of the array steps.
     drain : int
-        Cycles in which the lanes are busy, or the unit for SOFTMAX.
+        Cycles in which the lanes are busy, or a unit for SOFTMAX or LSTM.
     wait : int
         Cycles between the end of a job and the start of the next one: for loads or descriptors.
     load_bytes : int
@@ -112,7 +112,8 @@ def list_phases(program: NetworkCoreProgram, segment: NetworkCoreSegment) -> Lis
     layers = []
     for step in segment.steps:
         numbers = range(step.first_job, step.first_job + step.jobs)
-        steps = sum(_steps(jobs[n], config) for n in numbers if not jobs[n].softmax)
+        arrays = (jobs[n] for n in numbers if not (jobs[n].softmax or jobs[n].lstm))
+        steps = sum(_steps(job, config) for job in arrays)
         layers.append(LayerWork(
             compute=steps,
             drain=sum(_drain(jobs[n], config) for n in numbers),
@@ -135,6 +136,8 @@ def _drain(job, config):
 
     A partial job has none.
     """
+    if job.lstm:
+        return lstm_cycles(config, job.columns)
     if job.softmax:
         return softmax_cycles(config, job.columns, job.out_height * job.out_width)
     if job.partial:

@@ -13,6 +13,7 @@ from weft.design import PerKind
 from weft.frames import WRITE_FIELDS
 from weft.models.network_core.list_steps import FRAME, frames
 from weft.models.network_core.operators.filters import is_filter
+from weft.models.network_core.operators.lstm import NO_UNIT as NO_LSTM
 from weft.models.network_core.operators.reductions import NO_UNIT
 from weft.models.network_core.program import NetworkCoreProgram, NetworkCoreSegment
 from weft.models.network_core.tensor_maps import input_writes
@@ -29,7 +30,7 @@ __all__ = [
 # Names in TensorFlow Lite, by the kernels that `weft.models.network_core.operators` lowers.
 KERNELS = {
     "broadcast": ("BROADCAST_TO",), "concatenation": ("CONCATENATION",), "filter": ("SVDF",),
-    "gather": ("GATHER",),
+    "gather": ("GATHER",), "lstm": (),
     "litert.add": ("ADD", "SUB"), "litert.mul": (), "litert.resize_bilinear": ("RESIZE_BILINEAR",),
     "litert.sum": ("MEAN", "SUM"), "maximum": ("MAXIMUM",), "minimum": ("MINIMUM",),
     "mirror_pad": ("MIRROR_PAD",), "pad": ("PAD", "PADV2"),
@@ -55,7 +56,10 @@ _ONNX = (
     "MaxPool", "Pad", "QLinearAdd", "QLinearConcat", "QLinearConv", "QLinearGlobalAveragePool",
     "QLinearMatMul", "ReduceMean", "Reshape", "functions of one value",
 )
-_OPTIONS = {"multiply_maps": "MUL of two maps", "softmax": "SOFTMAX"}
+_OPTIONS = {
+    "multiply_maps": "MUL of two maps", "softmax": "SOFTMAX",
+    "lstm": "UNIDIRECTIONAL_SEQUENCE_LSTM",
+}
 
 
 def operator_lines(config: NetworkCoreConfig) -> list[str]:
@@ -222,6 +226,8 @@ def remedy_of(program: CompiledNetwork, step: Step) -> str:
     if given.field:
         saves = f" (saves {given.extra_bytes:,} bytes of results)" if given.extra_bytes else ""
         return f"{given.field} in the Config changes this{saves}"
+    if given.reason == NO_LSTM:
+        return "a network core with lstm = true in [network_core] computes it"
     if list_products(work):
         return "the core computes its products one by one, over the link"
     if given.on_weft or not given.reason:

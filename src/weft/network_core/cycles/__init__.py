@@ -13,6 +13,7 @@ loads                 list loader                            `weft.network_core.
 heads, descriptors    list reader                            `weft.network_core.cycles.heads`
 reads                 read arbiter, side port of the memory  `weft.network_core.cycles.memory`
 SOFTMAX               unit of the output section             `weft.network_core.cycles.softmax`
+LSTM                  unit of the output section             `weft.network_core.cycles.lstm`
 program memory        reads and stores over AXI4             `weft.network_core.cycles.memory`
 list, log             list execution, job log                `weft.network_core.cycles.model`
 ====================  =====================================  ===============================
@@ -26,9 +27,10 @@ tiles, loads          step, output and load unit             `weft.network_core.
 ====================  =====================================  ===============================
 """
 
+from weft.network_core.cycles.lstm import lstm_cycles
 from weft.network_core.cycles.memory import ProgramTiming
 from weft.network_core.cycles.micro import ListPrediction
 from weft.network_core.cycles.model import predict_list
 from weft.network_core.cycles.softmax import softmax_cycles
 
-__all__ = ["ListPrediction", "ProgramTiming", "predict_list", "softmax_cycles"]
+__all__ = ["ListPrediction", "ProgramTiming", "lstm_cycles", "predict_list", "softmax_cycles"]

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from weft.network_core.config import NetworkCoreConfig, has_single_port
 from weft.network_core.cycles.heads import DescriptorTimes, HeadTimes, LoaderTimes
+from weft.network_core.cycles.lstm import LstmLayer
 from weft.network_core.cycles.memory import ProgramPortTimes, ProgramTiming, SidePortTimes
 from weft.network_core.cycles.micro import ListPrediction, predict_micro
 from weft.network_core.cycles.output import AddedLayer, PartialLayer, PlainLayer
@@ -17,7 +18,7 @@ __all__ = ["predict_list"]
 LOG_BYTES = 8  # of an entry of the log
 ADDED, LIST = range(2)  # clients of the side port, by priority; loads follow the list
 WAITING = "ready", "end"  # states of a head that does nothing
-_Layer = PlainLayer | AddedLayer | PartialLayer | SoftmaxLayer
+_Layer = PlainLayer | AddedLayer | PartialLayer | SoftmaxLayer | LstmLayer
 
 
 def predict_list(
@@ -220,6 +221,8 @@ class _ListModel:
         self._start = self.now
         if job.softmax:
             self._layer = SoftmaxLayer(config, job)
+        elif job.lstm:
+            self._layer = LstmLayer(config, job)
         elif job.partial:
             self._layer = PartialLayer(config, job, start)
         else:

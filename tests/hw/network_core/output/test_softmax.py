@@ -9,14 +9,13 @@ import pytest
 from network_core_jobs import MapPlace, NetworkCoreImage
 from network_core_output import network_core_of
 from network_core_softmax import softmax_job, softmax_rows
-from side_port import SidePort, hardware_fields
+from side_port import hardware_fields
+from unit_bench import UnitBench
 
 from verif.amaranth_bench import pulse, put, simulate, ticks
 from weft.hw.network_core.output.softmax import Reciprocal, Softmax
-from weft.latencies import MEMORY_READ
-from weft.models.kernels.fixed_point import high_mul, reciprocal, round_shift
+from weft.models.kernels.fixed_point import high_mul, reciprocal
 from weft.network_core.descriptors import split
-from weft.network_core.latencies import scale
 
 CHIP = network_core_of(2, 4, 4, 2, softmax=True)
 SLOW = network_core_of(2, 4, 8, 2, scale_cycles=8, softmax=True)
@@ -71,76 +70,20 @@ def dut():
     return Softmax(CHIP)
 
 
-class Bench:
-    """The memory, the table, the scaler and the job around a `Softmax`; keeps its stores."""
+class Bench(UnitBench):
+    """The surroundings of a `Softmax`."""
 
     def __init__(self, dut, rows, *, in_place=False, stall=0.0):
-        self.config, rng = dut.config, np.random.default_rng(3)
+        config, rng = dut.config, np.random.default_rng(3)
         height, width, columns = rows.x.shape
-        pitch = -(-columns // self.config.array.depth) + 1
-        self.rows, self.image = rows, NetworkCoreImage(rng, self.config)
-        self.source = self.image.take_map(MapPlace(0, pitch, width * pitch + 2), height)
+        pitch = -(-columns // config.array.depth) + 1
+        image = NetworkCoreImage(rng, config)
+        self.rows, self.source = rows, image.take_map(MapPlace(0, pitch, width * pitch + 2), height)
         apart = MapPlace(0, pitch + 1, width * (pitch + 1) + 1)  # its steps differ from the input's
-        self.output = self.source if in_place else self.image.take_map(apart, height)
-        self.image.store_map(self.source, rows.x)
-        self.job = softmax_job(self.config, rows, self.source, self.output)
-        self.dut = dut
-        vectors = [int.from_bytes(v.tobytes(), "little") for v in self.image.vectors()]
-        self.port = SidePort(self.config, vectors, stall=stall)
-        self.errors = 0
-
-    async def table(self, ctx):
-        pipe = [0] * (MEMORY_READ - 1)
-        while True:
-            _, _, difference = await ctx.tick().sample(self.dut.difference)
-            pipe.append(int(self.rows.table[difference]))
-            ctx.set(self.dut.exponential, pipe.pop(0))
-
-    async def scaler(self, ctx):
-        """Scale, as a scaler does that keeps nothing longer than it must."""
-        port, rng, cycles = self.dut.scale, random.Random(4), self.config.array.scale_cycles
-        pipe, kept, left = [0] * (scale(self.config.array) - 1), None, 0
-        while True:
-            _, _, start, *inputs = await ctx.tick().sample(
-                port.start, port.acc, port.multiplier, port.shift
-            )
-            assert not start or not left, "starts must be a slot apart"
-            assert not left or inputs == kept, "inputs must be stable in a slot"
-            left = max(0, left - 1)
-            y = rng.randrange(-(1 << 31), 1 << 31)
-            if start:
-                kept, left = inputs, cycles - 1
-                acc, multiplier, shift = inputs
-                if shift >= -31:
-                    y = int(round_shift(high_mul(acc, multiplier), -shift))
-            pipe.append(y)
-            put(ctx, port.y, pipe.pop(0))
-
-    async def memory(self, ctx):
-        """Execute the writes, and watch for errors."""
-        dut, depth = self.dut, self.config.array.depth
-        vectors = self.image.vectors()
-        while True:
-            _, _, write, error = await ctx.tick().sample(dut.write, dut.address_error)
-            self.errors += error
-            if write.valid:
-                number = write.address.word * self.config.banks + write.address.bank
-                data = np.frombuffer(write.data.to_bytes(depth, "little"), np.int8)
-                [byte] = [n for n in range(depth) if write.enable >> n & 1]
-                vectors[number, byte] = data[byte]
-
-    async def start(self, ctx, base=0, limit=None):
-        put(ctx, self.dut.job.fields, hardware_fields(self.config, self.job, base))
-        put(ctx, self.dut.window.base, base)
-        put(ctx, self.dut.window.limit, self.config.words if limit is None else limit)
-        await pulse(ctx, self.dut.job.start)
-        assert ctx.get(self.dut.busy)
-
-    def run(self, bench):
-        async def serve(ctx):
-            await self.port.serve(ctx, self.dut)
-
-        simulate(self.dut, bench, background=[serve, self.table, self.scaler, self.memory])
+        self.output = self.source if in_place else image.take_map(apart, height)
+        image.store_map(self.source, rows.x)
+        job = softmax_job(config, rows, self.source, self.output)
+        super().__init__(dut, image, job, dut.difference, dut.exponential, rows.table, stall)
 
 
 def rows_of(seed, shape, scale):

@@ -1,6 +1,6 @@
 """Operators without a layer of their own, as layers that the core has.
 
-Only SOFTMAX needs hardware of its own, which is an option of a core. A layer is a convolution with
+Only SOFTMAX and LSTM need hardware of their own, options of a core. A layer is a convolution with
 weights, a bias, a scale and limits; then it may add a map through a table. So
 
 * what moves values is a view of a map, or a convolution whose weights are 0 and 1;

@@ -168,6 +168,7 @@ class OperatorBuilder:
         scale: tuple | None = None,
         x_zero: int = 0, zero: int = 0, low: int = -128, high: int = 127, b: int = -1,
         b_order: tuple[int, ...] = (), added: int = -1, addition: Addition | None = None,
+        cell: int = -1, sums: bool = False,
     ) -> int:
         """Append a layer, and return its map: ``y``, or a new one.
 
@@ -183,10 +184,10 @@ class OperatorBuilder:
         multiplier, shift = (np.broadcast_to(np.asarray(v, np.int64), columns) for v in scale)
         layer = NetworkLayer(
             operators=(), name=self.node.name, position=self.node.position, macs=0, x=x, y=y,
-            b=b, b_order=b_order, added=added, addition=addition, window=window, layout=layout,
-            groups=groups, parts=parts, weights=weights.astype(np.int8), columns=columns,
-            x_zero=x_zero, bias=bias, multiplier=multiplier, shift=shift, zero=zero, low=low,
-            high=high,
+            b=b, b_order=b_order, added=added, addition=addition, cell=cell, sums=sums,
+            window=window, layout=layout, groups=groups, parts=parts,
+            weights=weights.astype(np.int8), columns=columns, x_zero=x_zero, bias=bias,
+            multiplier=multiplier, shift=shift, zero=zero, low=low, high=high,
         )
         self._division.check_layer(layer, self.size(x)[2])
         self.layers.append(layer)

@@ -25,19 +25,21 @@ from typing import Any
 
 import numpy as np
 
-from weft.models.ir import Gemm, Graph, Host, Node, State, Tensor, Window
+from weft.models.ir import Gemm, Graph, Host, Node, Recurrence, State, Tensor, Window
 from weft.models.kernels.fixed_point import multiply
 from weft.models.network_core.layers import NotKept, WeightLayout
+from weft.models.network_core.operators import lstm
 from weft.models.network_core.operators.builder import OperatorBuilder, pointwise
 from weft.models.network_core.pools import NO_PADDING
 
 __all__ = [
-    "FILTER", "HOST_FILTER", "LOWERINGS", "StateFilter", "check_filter", "filters_of", "is_filter",
+    "HOST_FILTER", "LOWERINGS", "WHOLE", "StateFilter", "check_filter", "filters_of", "is_filter",
     "with_filters", "without_filter",
 ]
 
 FILTER = "filter"  # kernel of a node with the product and the filter in time
 HOST_FILTER = "tflite.svdf"  # kernel of the filter in time alone
+WHOLE = FILTER, lstm.KERNEL  # kernels of nodes with a product and a state
 
 _LEAST, _MOST = -128, 127
 _WRAPS = 4  # t of a value that wraps; times 64 it is 256
@@ -46,18 +48,18 @@ _MODE = "tflite"  # whose rounding the filters of the runtime have
 
 @dataclass(frozen=True, eq=False)
 class StateFilter:
-    """An SVDF: the two nodes that the importer makes, and the one for the core.
+    """An SVDF or an LSTM: the two nodes that the importer makes, and the one for the core.
 
     Attributes
     ----------
-    nodes : (Gemm, Host)
-        The product of the input, and the filter in time.
+    nodes : (Gemm, Host or Recurrence)
+        The product of the input, and the filter in time, or the gates and the cell.
     node : Host
         Both of them; its inputs are x and the state, which it changes.
     state : State
     """
 
-    nodes: tuple[Gemm, Host]
+    nodes: tuple[Gemm, Host | Recurrence]
     node: Host
     state: State
 
@@ -67,28 +69,28 @@ def filters_of(
 ) -> tuple[Graph, tuple[StateFilter, ...]]:
     """Return the filters whose state a core may keep, and the graph with tensors of the states.
 
+    They are SVDF of int8, and LSTM of int8.
+
     The nodes of others have the reason. ``batch`` and ``variables`` : as of
     `weft.models.network_core.division.divide`.
     """
     tensors, found, reasons = list(graph.tensors), [], {}
     makers = {node.outputs[0]: node for node in graph.nodes if isinstance(node, Gemm)}
     for node in graph.nodes:
-        if not isinstance(node, Host) or not is_filter(node.kernel, node.attributes):
+        is_lstm = isinstance(node, Recurrence) and node.kernel == lstm.HOST_KERNEL
+        if not is_lstm and not (
+            isinstance(node, Host) and is_filter(node.kernel, node.attributes)
+        ):
             continue
-        given, gemm = node.attributes, makers[node.inputs[0]]
-        reason = _reason(graph.tensors[gemm.outputs[0]].shape[0], mode, batch, variables)
+        gemm, number = makers[node.inputs[0]], len(tensors)
+        name = f"state of {node.name or f'operator {node.position[0]}'}"
+        reason = _reason_of_state(mode, batch, variables)
+        reason = reason or (lstm.reason_of(graph, node) if is_lstm else _reason(graph, gemm))
         if reason:
             reasons[node] = reason
             continue
-        (filters, memory), rank = given["time"].shape, given["rank"]
-        initial = np.full((1, rank, memory, filters // rank), given["state_zero"], np.int8)
-        name = f"state of {node.name or f'operator {node.position[0]}'}"
-        number = len(tensors)
+        initial, whole = (lstm.whole_lstm if is_lstm else _whole_filter)(gemm, node, number)
         tensors.append(Tensor(name, initial.shape, initial.dtype))
-        whole = dataclasses.replace(
-            node, inputs=(gemm.x, number), kernel=FILTER, macs=node.macs + gemm.weights.size,
-            attributes={**given, "features": gemm.weights[0], "x_zero": gemm.x_zero},
-        )
         found.append(StateFilter((gemm, node), whole, State(
             name=name, initial=initial, before=number, after=number, position=node.position,
         )))
@@ -104,15 +106,32 @@ def is_filter(kernel: str, attributes: Mapping[str, Any]) -> bool:
     return kernel == HOST_FILTER and attributes["time"].dtype == np.int8
 
 
-def _reason(rows, mode, batch, variables):
+def _whole_filter(gemm, node, number):
+    """Return the state before the first inference, and the node with both parts of a filter."""
+    given = node.attributes
+    (filters, memory), rank = given["time"].shape, given["rank"]
+    initial = np.full((1, rank, memory, filters // rank), given["state_zero"], np.int8)
+    return initial, dataclasses.replace(
+        node, inputs=(gemm.x, number), kernel=FILTER, macs=node.macs + gemm.weights.size,
+        attributes={**given, "features": gemm.weights[0], "x_zero": gemm.x_zero},
+    )
+
+
+def _reason(graph, gemm):
     """Return why the host computes a filter; empty if the core may."""
+    rows = graph.tensors[gemm.outputs[0]].shape[0]
+    return "" if rows == 1 else f"its input must have one row, not {rows}"
+
+
+def _reason_of_state(mode, batch, variables):
+    """Return why no state stays in the memory of the core; empty if it may."""
     if mode != _MODE:
         return f"the core keeps its state in mode {_MODE}, not {mode}"
     if batch > 1:
         return "the core keeps its state in lists of one inference"
     if not variables:
         return "the program keeps no state in the memory of the core"
-    return "" if rows == 1 else f"its input must have one row, not {rows}"
+    return ""
 
 
 def with_filters(
@@ -148,8 +167,8 @@ def without_filter(
 
 
 def check_filter(node: Node, states: tuple[State, ...], reason: str) -> None:
-    """Raise NotKept if a node is a filter with one of ``states``: the host has two nodes for it."""
-    if isinstance(node, Host) and node.kernel == FILTER:
+    """Raise NotKept if a node has one of ``states``: the host has two nodes for it."""
+    if isinstance(node, Host) and node.kernel in WHOLE:
         state, = (state for state in states if state.before == node.inputs[1])
         raise NotKept(state, reason)
 
@@ -219,4 +238,4 @@ def _may_wrap(given):
     return values.min() < _LEAST or values.max() > _MOST
 
 
-LOWERINGS = {FILTER: _filter}
+LOWERINGS = {FILTER: _filter, lstm.KERNEL: lstm.lstm}
