@@ -16,7 +16,8 @@ if TYPE_CHECKING:  # a Device has a flow, which has a floorplan
     from weft.boards.devices import Device
 
 __all__ = [
-    "operand_regions", "place_dsp_blocks", "place_memory", "place_scalers", "place_squares",
+    "operand_regions", "place_dsp_blocks", "place_memory", "place_origins", "place_scalers",
+    "place_squares",
 ]
 
 Position = tuple[int, int]  # row and column of a PE
@@ -32,6 +33,10 @@ _SCALER = re.compile(r"\bscaler_(\d+)\.")
 _BLOCK = re.compile(r"\bmemory\.bank_(\d+)\.block_(\d+)\b")
 # The same of a block of a `weft.hw.network_core.loads.loader.LoadedBuffer` for B.
 _OPERAND_BLOCK = re.compile(r"\bbuffer_b\.bank_(\d+)\.block_(\d+)\b")
+# Row of a window origin in the panel buffer of a network core.
+_ORIGIN = re.compile(r"\bmap_reader\.panels\.origins\[(\d+)\]\.")
+# Tiles of a row's origin, across and down: two registers of a tile at most, of eight.
+_ORIGIN_COLUMNS, _ORIGIN_LINES = 4, 10
 _MEMORY_REGIONS = 1000  # more than `place_memory` makes
 
 
@@ -257,3 +262,36 @@ def operand_regions(path: Path) -> dict[str, int]:
         if cell["type"] == "DP16KD" and _OPERAND_BLOCK.search(name)
     )
     return {name: _MEMORY_REGIONS + number for number, name in enumerate(names)}
+
+
+def place_origins(path: Path, device: "Device") -> None:
+    """Constrain the window origins of the panel's rows to sites, behind the last line of block RAM.
+
+    The placer spreads a large design over the whole device. Without sites, the map reader then lay
+    up to 90 columns away from the sequencer that steps it. The origins draw the map reader to the
+    middle of the blocks of the memory that it reads. Row 0 has a multiplexer before its registers,
+    which nextpnr places as one with them, and stays free.
+
+    Nothing changes if `place_memory` constrained no block, or if the device has no rows of logic
+    behind its last line of blocks.
+    """
+    netlist = json.loads(path.read_text(encoding="utf-8"))
+    rows, blocks = {}, []  # registers by row; columns of the memory's blocks
+    for module in netlist["modules"].values():
+        for name, cell in module["cells"].items():
+            match = _ORIGIN.search(name)
+            if cell["type"] == "TRELLIS_FF" and match and match[1] != "0":
+                rows.setdefault(int(match[1]), []).append((name, cell))
+            elif cell["type"] == "DP16KD" and _BLOCK.search(name) and "BEL" in cell["attributes"]:
+                blocks.append(int(cell["attributes"]["BEL"].split("/")[0][1:]))
+    if not rows or not blocks:
+        return
+    first = sum(blocks) // len(blocks) - _ORIGIN_COLUMNS * len(rows) // 2
+    line = device.ram_sites[1][-1] + 2
+    for n, (_, registers) in enumerate(sorted(rows.items())):
+        for place, (_, cell) in enumerate(sorted(registers, key=lambda register: register[0])):
+            side, tile = divmod(place, _ORIGIN_COLUMNS * _ORIGIN_LINES)
+            y, x = divmod(tile, _ORIGIN_COLUMNS)
+            x += first + _ORIGIN_COLUMNS * n
+            cell["attributes"]["BEL"] = f"X{x}/Y{line + y}/SLICEA.FF{side}"
+    write_text(path, json.dumps(netlist))

@@ -1,6 +1,7 @@
 """The floorplan of a memory: a site for each block; the same bits of all banks are neighbours.
 
-Each block of the buffer of B is a region of its own.
+Each block of the buffer of B is a region of its own. The window origins of a panel lie behind the
+memory.
 """
 
 import json
@@ -9,7 +10,7 @@ import re
 import pytest
 
 from weft.boards.devices import DEVICES
-from weft.boards.floorplan import operand_regions, place_memory
+from weft.boards.floorplan import operand_regions, place_memory, place_origins
 
 LARGE, SMALL = DEVICES["LFE5U-85F"], DEVICES["LFE5U-25F"]
 
@@ -78,3 +79,45 @@ def test_the_same_bits_of_all_banks_are_neighbours_in_a_region(tmp_path):
 )
 def test_no_constraints_without_a_memory_or_space(tmp_path, device, banks, width):
     assert arranged(tmp_path, device, banks, width, 4) == {}
+
+
+def placed_origins(tmp_path, device, rows, banks):
+    """The origins of rows of a panel beside a memory, and their sites, by row."""
+    cells = {
+        f"accelerator.core.map_reader.panels.origins[{row}].{part}_TRELLIS_FF_Q_{bit}": {
+            "type": "TRELLIS_FF", "attributes": {},
+        }
+        for row in range(rows) for part, bits in (("address.word", 16), ("y", 17), ("x", 17))
+        for bit in range(bits)
+    } | {
+        f"accelerator.core.memory.bank_{bank}.block_{bit}": {"type": "DP16KD", "attributes": {}}
+        for bank in range(banks) for bit in range(0, 64, 8)
+    }
+    path = tmp_path / "top.json"
+    path.write_text(json.dumps({"modules": {"top": {"cells": cells}}}))
+    place_memory(path, device)
+    place_origins(path, device)
+    sites = {}
+    for name, cell in json.loads(path.read_text())["modules"]["top"]["cells"].items():
+        if cell["type"] == "TRELLIS_FF" and cell["attributes"]:
+            row = int(re.search(r"origins\[(\d+)\]", name)[1])
+            site = re.fullmatch(r"X(\d+)/Y(\d+)/SLICEA\.FF([01])", cell["attributes"]["BEL"])
+            sites.setdefault(row, []).append(tuple(map(int, site.groups())))
+    return sites
+
+
+def test_origins_lie_behind_the_middle_of_the_memory(tmp_path):
+    """All but those of row 0, with 50 registers each, at the edge of an LFE5U-85F: line 93."""
+    sites = placed_origins(tmp_path, LARGE, 8, 9)
+    assert sorted(sites) == list(range(1, 8))
+    every = [site for row in sites.values() for site in row]
+    assert len({*every}) == len(every) == 7 * 50
+    assert {y for _, y, _ in every} == {*range(84, 94)}
+    assert {x for x, *_ in every} == {*range(38, 66)}
+    for row, places in sites.items():
+        assert {x for x, *_ in places} == {*range(34 + 4 * row, 38 + 4 * row)}
+
+
+@pytest.mark.parametrize(("device", "rows", "banks"), [(SMALL, 8, 9), (LARGE, 8, 0), (LARGE, 1, 9)])
+def test_origins_without_a_memory_are_free(tmp_path, device, rows, banks):
+    assert placed_origins(tmp_path, device, rows, banks) == {}
