@@ -17,9 +17,9 @@ from weft.network_core.config import NetworkCoreConfig
 
 __all__ = [
     "BATCH1_85F", "ECP5_25F", "ECP5_45F", "ECP5_85F", "GOWIN_9", "GOWIN_18", "ICE40_HX8K",
-    "ICE40_UP5K", "LANGUAGE_85F", "NETWORKS_25F", "NETWORKS_85F", "NETWORKS_FAST_85F", "NETWORKS_GOWIN_18",
-    "NETWORKS_HX8K", "NETWORKS_ONNX_85F", "NETWORKS_SDRAM_85F", "NETWORKS_UP5K", "configs_by_size",
-    "min_luts",
+    "ICE40_UP5K", "LANGUAGE_85F", "NETWORKS_25F", "NETWORKS_85F", "NETWORKS_FAST_85F",
+    "NETWORKS_GOWIN_18", "NETWORKS_HX8K", "NETWORKS_ONNX_85F", "NETWORKS_SDRAM_85F",
+    "NETWORKS_UP5K", "configs_by_size", "min_luts",
 ]
 
 
