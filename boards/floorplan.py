@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # a Device has a flow, which has a floorplan
     from weft.boards.devices import Device
 
 __all__ = [
-    "operand_regions", "place_dsp_blocks", "place_memory", "place_origins", "place_scalers",
+    "operand_regions", "place_dsp_blocks", "place_map_reader", "place_memory", "place_scalers",
     "place_squares",
 ]
 
@@ -35,6 +35,10 @@ _BLOCK = re.compile(r"\bmemory\.bank_(\d+)\.block_(\d+)\b")
 _OPERAND_BLOCK = re.compile(r"\bbuffer_b\.bank_(\d+)\.block_(\d+)\b")
 # Row of a window origin in the panel buffer of a network core.
 _ORIGIN = re.compile(r"\bmap_reader\.panels\.origins\[(\d+)\]\.")
+# What the map reader of a core that `is_spread` copies: fields of the job, and the step.
+_FIELD = re.compile(r"\bjob__fields\b")
+_STEP_COPY = re.compile(r"\bmap_reader\.offsets\.(advance|step)(?![a-z])")
+_USED = re.compile(r"\bmap_reader\.panels\.used_")
 # Tiles of a row's origin, across and down: two registers of a tile at most, of eight.
 _ORIGIN_COLUMNS, _ORIGIN_LINES = 4, 10
 _MEMORY_REGIONS = 1000  # more than `place_memory` makes
@@ -264,34 +268,78 @@ def operand_regions(path: Path) -> dict[str, int]:
     return {name: _MEMORY_REGIONS + number for number, name in enumerate(names)}
 
 
-def place_origins(path: Path, device: "Device") -> None:
-    """Constrain the window origins of the panel's rows to sites, behind the last line of block RAM.
+def place_map_reader(path: Path, device: "Device") -> None:
+    """Constrain registers of the map reader to sites, behind the last line of block RAM.
 
     The placer spreads a large design over the whole device. Without sites, the map reader then lay
-    up to 90 columns away from the sequencer that steps it. The origins draw the map reader to the
+    up to 90 columns away from the sequencer that steps it. Only a register without logic before it
+    can have a site of its own. The window origins of the panel's rows draw the map reader to the
     middle of the blocks of the memory that it reads. Row 0 has a multiplexer before its registers,
-    which nextpnr places as one with them, and stays free.
+    and stays free.
 
-    Nothing changes if `place_memory` constrained no block, or if the device has no rows of logic
-    behind its last line of blocks.
+    In a chain of registers the placer may put the middle one anywhere. So the fields of the job
+    that have a copy get sites on the left of the origins, where the control is, and the copies on
+    the right, beside the offsets that they move. The copies of the flags of the rows lie between.
+
+    Nothing changes if `place_memory` constrained no block, or if there are no such registers.
     """
     netlist = json.loads(path.read_text(encoding="utf-8"))
-    rows, blocks = {}, []  # registers by row; columns of the memory's blocks
+    line, constrained = device.ram_sites[1][-1:], False
     for module in netlist["modules"].values():
-        for name, cell in module["cells"].items():
+        cells = module["cells"]
+        blocks = [
+            int(cell["attributes"]["BEL"].split("/")[0][1:]) for name, cell in cells.items()
+            if cell["type"] == "DP16KD" and _BLOCK.search(name) and "BEL" in cell["attributes"]
+        ]
+        rows = {}
+        for name, cell in cells.items():
             match = _ORIGIN.search(name)
             if cell["type"] == "TRELLIS_FF" and match and match[1] != "0":
-                rows.setdefault(int(match[1]), []).append((name, cell))
-            elif cell["type"] == "DP16KD" and _BLOCK.search(name) and "BEL" in cell["attributes"]:
-                blocks.append(int(cell["attributes"]["BEL"].split("/")[0][1:]))
-    if not rows or not blocks:
-        return
-    first = sum(blocks) // len(blocks) - _ORIGIN_COLUMNS * len(rows) // 2
-    line = device.ram_sites[1][-1] + 2
-    for n, (_, registers) in enumerate(sorted(rows.items())):
-        for place, (_, cell) in enumerate(sorted(registers, key=lambda register: register[0])):
-            side, tile = divmod(place, _ORIGIN_COLUMNS * _ORIGIN_LINES)
-            y, x = divmod(tile, _ORIGIN_COLUMNS)
-            x += first + _ORIGIN_COLUMNS * n
-            cell["attributes"]["BEL"] = f"X{x}/Y{line + y}/SLICEA.FF{side}"
-    write_text(path, json.dumps(netlist))
+                rows.setdefault(int(match[1]), []).append(name)
+        if not rows or not blocks:
+            continue
+        first = sum(blocks) // len(blocks) - _ORIGIN_COLUMNS * len(rows) // 2
+        behind = first + _ORIGIN_COLUMNS * len(rows)
+        for n, (_, names) in enumerate(sorted(rows.items())):
+            _fill(cells, names, first + _ORIGIN_COLUMNS * n, line[0] + 2, _ORIGIN_COLUMNS)
+        fields, copies, steps, flags = _copied_registers(cells)
+        _fill(cells, fields, first - 3 * _ORIGIN_COLUMNS, line[0] + 2, 2 * _ORIGIN_COLUMNS)
+        _fill(cells, flags, first - 2, line[0] + 2, 1)
+        _fill(cells, copies, behind, line[0] + 2, 2 * _ORIGIN_COLUMNS)
+        _fill(cells, steps, behind + 2 * _ORIGIN_COLUMNS, line[0] + 2, 1)
+        constrained = True
+    if constrained:
+        write_text(path, json.dumps(netlist))
+
+
+def _copied_registers(cells):
+    """Names of registers: fields of the job that have a copy, these copies, the copies of the step,
+    and those of the flags of the rows. A copy has no clock enable, and a register before it.
+    """
+    drivers = {
+        cell["connections"]["Q"][0]: name for name, cell in cells.items()
+        if cell["type"] == "TRELLIS_FF"
+    }
+    fields, copies, steps, flags = [], [], [], []
+    for name, cell in cells.items():
+        if cell["type"] != "TRELLIS_FF" or "map_reader" not in name:
+            continue
+        source = drivers.get(cell["connections"]["DI"][0])
+        if source is None or cell["parameters"].get("CEMUX", "").strip() != "1":
+            continue
+        if _USED.search(source):
+            flags.append(name)
+        elif _STEP_COPY.search(name):
+            steps.append(name)
+        elif _FIELD.search(source):
+            fields.append(source)
+            copies.append(name)
+    return fields, copies, steps, flags
+
+
+def _fill(cells, names, x, y, columns):
+    """Sites for registers: tiles of some columns from line to line, then their other half."""
+    for place, name in enumerate(sorted(names)):
+        side, tile = divmod(place, columns * _ORIGIN_LINES)
+        dy, dx = divmod(tile, columns)
+        cells[name]["attributes"]["BEL"] = f"X{x + dx}/Y{y + dy}/SLICEA.FF{side}"
