@@ -16,7 +16,8 @@ if TYPE_CHECKING:  # a Device has a flow, which has a floorplan
     from weft.boards.devices import Device
 
 __all__ = [
-    "operand_regions", "place_dsp_blocks", "place_memory", "place_scalers", "place_squares",
+    "operand_regions", "place_dsp_blocks", "place_map_reader", "place_memory", "place_scalers",
+    "place_squares",
 ]
 
 Position = tuple[int, int]  # row and column of a PE
@@ -32,6 +33,14 @@ _SCALER = re.compile(r"\bscaler_(\d+)\.")
 _BLOCK = re.compile(r"\bmemory\.bank_(\d+)\.block_(\d+)\b")
 # The same of a block of a `weft.hw.network_core.loads.loader.LoadedBuffer` for B.
 _OPERAND_BLOCK = re.compile(r"\bbuffer_b\.bank_(\d+)\.block_(\d+)\b")
+# Row of a window origin in the panel buffer of a network core.
+_ORIGIN = re.compile(r"\bmap_reader\.panels\.origins\[(\d+)\]\.")
+# What the map reader of a core that `is_spread` copies: fields of the job, and the step.
+_FIELD = re.compile(r"\bjob__fields\b")
+_STEP_COPY = re.compile(r"\bmap_reader\.offsets\.(advance|step)(?![a-z])")
+_USED = re.compile(r"\bmap_reader\.panels\.used_")
+# Tiles of a row's origin, across and down: two registers of a tile at most, of eight.
+_ORIGIN_COLUMNS, _ORIGIN_LINES = 4, 10
 _MEMORY_REGIONS = 1000  # more than `place_memory` makes
 
 
@@ -257,3 +266,80 @@ def operand_regions(path: Path) -> dict[str, int]:
         if cell["type"] == "DP16KD" and _OPERAND_BLOCK.search(name)
     )
     return {name: _MEMORY_REGIONS + number for number, name in enumerate(names)}
+
+
+def place_map_reader(path: Path, device: "Device") -> None:
+    """Constrain registers of the map reader to sites, behind the last line of block RAM.
+
+    The placer spreads a large design over the whole device. Without sites, the map reader then lay
+    up to 90 columns away from the sequencer that steps it. Only a register without logic before it
+    can have a site of its own. The window origins of the panel's rows draw the map reader to the
+    middle of the blocks of the memory that it reads. Row 0 has a multiplexer before its registers,
+    and stays free.
+
+    In a chain of registers the placer may put the middle one anywhere. So the fields of the job
+    that have a copy get sites on the left of the origins, where the control is, and the copies on
+    the right, beside the offsets that they move. The copies of the flags of the rows lie between.
+
+    Nothing changes if `place_memory` constrained no block, or if there are no such registers.
+    """
+    netlist = json.loads(path.read_text(encoding="utf-8"))
+    line, constrained = device.ram_sites[1][-1:], False
+    for module in netlist["modules"].values():
+        cells = module["cells"]
+        blocks = [
+            int(cell["attributes"]["BEL"].split("/")[0][1:]) for name, cell in cells.items()
+            if cell["type"] == "DP16KD" and _BLOCK.search(name) and "BEL" in cell["attributes"]
+        ]
+        rows = {}
+        for name, cell in cells.items():
+            match = _ORIGIN.search(name)
+            if cell["type"] == "TRELLIS_FF" and match and match[1] != "0":
+                rows.setdefault(int(match[1]), []).append(name)
+        if not rows or not blocks:
+            continue
+        first = sum(blocks) // len(blocks) - _ORIGIN_COLUMNS * len(rows) // 2
+        behind = first + _ORIGIN_COLUMNS * len(rows)
+        for n, (_, names) in enumerate(sorted(rows.items())):
+            _fill(cells, names, first + _ORIGIN_COLUMNS * n, line[0] + 2, _ORIGIN_COLUMNS)
+        fields, copies, steps, flags = _copied_registers(cells)
+        _fill(cells, fields, first - 3 * _ORIGIN_COLUMNS, line[0] + 2, 2 * _ORIGIN_COLUMNS)
+        _fill(cells, flags, first - 2, line[0] + 2, 1)
+        _fill(cells, copies, behind, line[0] + 2, 2 * _ORIGIN_COLUMNS)
+        _fill(cells, steps, behind + 2 * _ORIGIN_COLUMNS, line[0] + 2, 1)
+        constrained = True
+    if constrained:
+        write_text(path, json.dumps(netlist))
+
+
+def _copied_registers(cells):
+    """Names of registers: fields of the job that have a copy, these copies, the copies of the step,
+    and those of the flags of the rows. A copy has no clock enable, and a register before it.
+    """
+    drivers = {
+        cell["connections"]["Q"][0]: name for name, cell in cells.items()
+        if cell["type"] == "TRELLIS_FF"
+    }
+    fields, copies, steps, flags = [], [], [], []
+    for name, cell in cells.items():
+        if cell["type"] != "TRELLIS_FF" or "map_reader" not in name:
+            continue
+        source = drivers.get(cell["connections"]["DI"][0])
+        if source is None or cell["parameters"].get("CEMUX", "").strip() != "1":
+            continue
+        if _USED.search(source):
+            flags.append(name)
+        elif _STEP_COPY.search(name):
+            steps.append(name)
+        elif _FIELD.search(source):
+            fields.append(source)
+            copies.append(name)
+    return fields, copies, steps, flags
+
+
+def _fill(cells, names, x, y, columns):
+    """Sites for registers: tiles of some columns from line to line, then their other half."""
+    for place, name in enumerate(sorted(names)):
+        side, tile = divmod(place, columns * _ORIGIN_LINES)
+        dy, dx = divmod(tile, columns)
+        cells[name]["attributes"]["BEL"] = f"X{x + dx}/Y{y + dy}/SLICEA.FF{side}"

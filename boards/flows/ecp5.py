@@ -69,6 +69,7 @@ class Ecp5Flow(Flow):
         floorplan.place_scalers(netlist, device)
         regions = floorplan.place_memory(netlist, device)
         regions |= floorplan.operand_regions(netlist)
+        floorplan.place_map_reader(netlist, device)
         regions |= language_floorplan.place_language_core(netlist, device)
         netlist_passes.copy_registers(netlist, regions)
         netlist_passes.copy_operands(netlist)

@@ -20,7 +20,7 @@ from weft.hw.network_core.steps.map_reader import MapReader
 from weft.hw.network_core.steps.step_sequencer import StepSequencer
 from weft.hw.top import FlatTop
 from weft.network_core.config import has_single_port
-from weft.network_core.latencies import lead, result_rows, starts_steps
+from weft.network_core.latencies import lead, map_read, result_rows, starts_steps
 
 __all__ = ["NetworkCore", "NetworkTop", "network_core"]
 
@@ -287,7 +287,7 @@ class NetworkCore(wiring.Component):
     def _array(self, m, reset, sequencer, map_reader, b):
         """Steps, A and B -> sums."""
         array = ArraySection(
-            self.config, step=sequencer.step.shape(), a_latency=map_reader.LATENCY,
+            self.config, step=sequencer.step.shape(), a_latency=map_read(self.config),
             buffer_rows=self.buffer_rows,
         )
         m.submodules.array = array

@@ -1,6 +1,7 @@
 """The floorplan of a memory: a site for each block; the same bits of all banks are neighbours.
 
-Each block of the buffer of B is a region of its own.
+Each block of the buffer of B is a region of its own. Registers of the map reader lie behind the
+memory.
 """
 
 import json
@@ -9,7 +10,7 @@ import re
 import pytest
 
 from weft.boards.devices import DEVICES
-from weft.boards.floorplan import operand_regions, place_memory
+from weft.boards.floorplan import operand_regions, place_map_reader, place_memory
 
 LARGE, SMALL = DEVICES["LFE5U-85F"], DEVICES["LFE5U-25F"]
 
@@ -78,3 +79,78 @@ def test_the_same_bits_of_all_banks_are_neighbours_in_a_region(tmp_path):
 )
 def test_no_constraints_without_a_memory_or_space(tmp_path, device, banks, width):
     assert arranged(tmp_path, device, banks, width, 4) == {}
+
+
+def register(number, source, *, enabled=False):
+    """A flip-flop whose output is net ``number``."""
+    return {
+        "type": "TRELLIS_FF", "attributes": {}, "parameters": {"CEMUX": "CE" if enabled else "1 "},
+        "connections": {"DI": [source], "Q": [number]},
+    }
+
+
+def placed_map_reader(tmp_path, device, rows, banks):
+    """The sites of registers of a map reader beside a memory, by what they hold and their row.
+
+    There are 50 bits in each origin, 145 in the fields of the job, 3 of a step, and a flag for each
+    row. Logic drives the nets from 9,000 on.
+    """
+    core = "accelerator.core"
+    panels, copies = f"{core}.map_reader.panels", f"{core}.map_reader.job__fields$39"
+    cells = {
+        f"{panels}.origins[{row}].{part}_TRELLIS_FF_Q_{bit}": register(
+            1000 + 50 * row + start + bit, 9000, enabled=True
+        )
+        for row in range(rows) for part, start, bits in (
+            ("address.word", 0, 16), ("y", 16, 17), ("x", 33, 17),
+        ) for bit in range(bits)
+    } | {
+        f"{core}.memory.bank_{bank}.block_{bit}": {"type": "DP16KD", "attributes": {}}
+        for bank in range(banks) for bit in range(0, 64, 8)
+    }
+    for bit in range(145):
+        cells[f"{core}.map_reader.job__fields$36_TRELLIS_FF_Q_{bit}"] = register(
+            2000 + bit, 9001, enabled=True
+        )
+        cells[f"{copies}_TRELLIS_FF_Q_{bit}"] = register(3000 + bit, 2000 + bit)
+    for bit in range(3):
+        cells[f"{core}.sequencer.step_TRELLIS_FF_Q_{bit}"] = register(4000 + bit, 9002)
+        name = ("advance", "advance$13", "step.panel_last")[bit]
+        cells[f"{core}.map_reader.offsets.{name}_TRELLIS_FF_Q"] = register(4100 + bit, 4000 + bit)
+    for row in range(rows):
+        cells[f"{panels}.used_TRELLIS_FF_Q_{row}"] = register(5000 + row, 9003)
+        cells[f"{panels}.$like$18_TRELLIS_FF_Q_{row}"] = register(5100 + row, 5000 + row)
+    path = tmp_path / "top.json"
+    path.write_text(json.dumps({"modules": {"top": {"cells": cells}}}))
+    place_memory(path, device)
+    place_map_reader(path, device)
+    sites = {}
+    for name, cell in json.loads(path.read_text())["modules"]["top"]["cells"].items():
+        if cell["type"] == "TRELLIS_FF" and cell["attributes"]:
+            match = re.search(r"origins\[(\d+)\]", name)
+            what = int(match[1]) if match else name.split("_TRELLIS")[0].removeprefix(f"{core}.")
+            site = re.fullmatch(r"X(\d+)/Y(\d+)/SLICEA\.FF([01])", cell["attributes"]["BEL"])
+            sites.setdefault(what, []).append(tuple(map(int, site.groups())))
+    return sites
+
+
+def test_registers_of_a_map_reader_lie_behind_the_middle_of_the_memory(tmp_path):
+    """Origins but those of row 0, the fields of the job on their left, and copies on their right.
+
+    The last line of blocks of an LFE5U-85F is 82, and its last line is 94.
+    """
+    sites = placed_map_reader(tmp_path, LARGE, 8, 9)
+    columns = {row: {*range(34 + 4 * row, 38 + 4 * row)} for row in range(1, 8)} | {
+        "map_reader.job__fields$36": {*range(26, 34)}, "map_reader.panels.$like$18": {36},
+        "map_reader.job__fields$39": {*range(66, 74)}, "map_reader.offsets.advance": {74},
+        "map_reader.offsets.advance$13": {74}, "map_reader.offsets.step.panel_last": {74},
+    }
+    assert {what: {x for x, *_ in places} for what, places in sites.items()} == columns
+    every = [site for places in sites.values() for site in places]
+    assert len({*every}) == len(every) == 7 * 50 + 2 * 145 + 3 + 8
+    assert {y for _, y, _ in every} == {*range(84, 94)}
+
+
+@pytest.mark.parametrize(("device", "rows", "banks"), [(SMALL, 8, 9), (LARGE, 8, 0), (LARGE, 1, 9)])
+def test_a_map_reader_without_a_memory_or_many_rows_is_free(tmp_path, device, rows, banks):
+    assert placed_map_reader(tmp_path, device, rows, banks) == {}

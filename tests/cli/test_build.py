@@ -246,6 +246,7 @@ def test_lists_the_designs_of_a_board(run):
     assert code == 0
     assert [line.split()[6:] for line in said.splitlines()] == [
         ["8x12x8_fip_ecp5"], ["8x8x8_fip_ecp5-networks", "--for", "networks"],
+        ["8x8x8_fip_ecp5-networks", "--for", "networks-fast"],
         ["8x8x8_fip_ecp5-networks", "--for", "networks-sdram"],
         ["1x16x32_fip_ecp5-networks", "--for", "batch1"],
         ["8x8x8_fip_ecp5-networks", "--for", "networks-onnx"],
@@ -410,7 +411,10 @@ def test_tools_that_fail_are_not_a_design_that_misses(run, monkeypatch):
     )
 
 
-OF_85F = "networks or networks-sdram or batch1 or networks-onnx or language or language-sdram"
+OF_85F = (
+    "networks or networks-fast or networks-sdram or batch1 or networks-onnx or language or"
+    " language-sdram"
+)
 
 
 @pytest.mark.parametrize(("arguments", "text"), [

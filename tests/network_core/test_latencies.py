@@ -6,10 +6,10 @@ from weft.config import Config
 from weft.hw.network_core.array_section import ArraySection
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.latencies import (
-    MAP_READ,
     add_slot,
     array_write,
     join,
+    map_read,
     read_delay,
     rescale,
     rescale_total,
@@ -69,10 +69,18 @@ def test_the_slot_of_add_follows_the_total_and_is_odd(mode, cycles, multiplies):
     core(rows=2, depth=8, target="ice40up"),
 ])
 def test_the_array_section_has_the_latency(config):
-    network_core = NetworkCoreConfig(array=config)
-    assert ArraySection.write_latency(network_core, MAP_READ) == array_write(config)
+    for early in (False, True):
+        of = NetworkCoreConfig(array=config, early=early)
+        assert ArraySection.write_latency(of, map_read(of)) == array_write(of)
 
 
 def test_an_array_by_hand():
-    """From the memory 7, MAC cell 2, result register 1; rows and columns 4 to 7 are a hop later."""
-    assert array_write(core(rows=8, cols=8, depth=4, multiplier="plain")) == 7 + 2 + 1 + 1 + 1
+    """From the memory 7, MAC cell 2, result register 1; rows and columns 4 to 7 are a hop later.
+
+    Copies of the step and of the offset, and a register of the comparisons take 3, if jobs of 8
+    rows start early.
+    """
+    for rows, early, read in ((8, False, 7), (8, True, 10), (7, True, 7)):
+        array = core(rows=rows, cols=8, depth=4, multiplier="plain")
+        config = NetworkCoreConfig(array=array, early=early)
+        assert array_write(config) == read + 2 + 1 + 1 + 1

@@ -80,6 +80,8 @@ SIMULATED_SLOWLY = [
     network_core_config(
         4, 4, 4, 4, target="ecp5", requantize="single", multiply_maps=True, **_SIZES
     ),
+    # It `is_spread`: registers for long wires, and a panel buffer that holds a pixel.
+    network_core_config(8, 2, 4, 2, early=True, multiplier="fip", read_vectors=2, **_SIZES),
 ]
 SIMULATED_LONG = [
     network_core_config(2, 2, 2, 2, read_vectors=2, **_SIZES),

@@ -7,7 +7,7 @@ job that adds a second map to its results.
 from functools import reduce
 from operator import or_
 
-from amaranth.hdl import Cat, Module, Mux, Signal, signed
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out, connect, flipped
@@ -29,7 +29,7 @@ from weft.hw.network_core.output.rescaler import Rescaler
 from weft.hw.network_core.output.softmax import Softmax
 from weft.hw.stream.fifo import SkidBuffer
 from weft.network_core import latencies
-from weft.network_core.latencies import lead
+from weft.network_core.latencies import is_spread, lead
 
 __all__ = ["AddedMap", "ChunkGenerator", "ChunkScheduler", "OutputSection"]
 
@@ -180,7 +180,7 @@ class ChunkScheduler(wiring.Component):
             self.config, depth=self.buffer_rows // self.config.array.rows
         )
         m.submodules.waiting = fifo = SyncFIFOBuffered(
-            width=self.Chunk.size, depth=max(4, latencies.added_chunks(self.config.array))
+            width=self.Chunk.size, depth=latencies.waiting_chunks(self.config)
         )
         m.submodules.skid = skid = SkidBuffer(self.Chunk)
         if self.config.early:
@@ -218,15 +218,18 @@ class ChunkScheduler(wiring.Component):
         # Rows in the buffer from the pointer on, minus one: below 0 while the buffer is empty.
         level = Signal(signed(len(self.address) + 2), init=-1)
         step = Signal.like(level, init=0)
+        m.d.comb += step.eq(Mux(chunk.tile_end, Cat(~remaining, 1).as_signed(), -1))
         with m.If(self.request.valid & chunk.row_end):
             with m.If(chunk.tile_end):
-                m.d.comb += step.eq(Cat(~remaining, 1).as_signed())
                 m.d.sync += [pointer.eq(pointer + remaining + 1), remaining.eq(rows - 1)]
             with m.Else():
-                m.d.comb += step.eq(-1)
                 m.d.sync += [pointer.eq(pointer + 1), remaining.eq(remaining - 1)]
-        # One carry chain adds both: the carry into it is the row that was written.
-        m.d.sync += level.eq((Cat(1, level) + Cat(self.row_written, step))[1:])
+        # Both sums at once: only the choice waits for the request. One carry chain adds both terms:
+        # the carry into it is the row that was written.
+        moved, kept = (
+            (Cat(1, level) + Cat(self.row_written, by))[1:] for by in (step, Const(0, len(step)))
+        )
+        m.d.sync += level.eq(Mux(self.request.valid & chunk.row_end, moved, kept))
         m.d.comb += self.address.eq(pipeline(m, pointer, self.read_delay, "address"))
         return ~level[-1]
 
@@ -283,6 +286,13 @@ class AddedMap(wiring.Component):
         m.submodules.addresses = addresses = ChunkAddresses(self.config)
         job, request, read = self.job.fields, self.reads.request, addresses.o
         connect(m, flipped(self.window), addresses.window)
+        chunks = self.chunks
+        if is_spread(self.config):
+            # The scheduler, which decides on a chunk, and the arbiter of the reads, which decides
+            # on an address, lie far from each other.
+            m.submodules.skid = skid = SkidBuffer(MapChunk(self.config))
+            connect(m, flipped(self.chunks), skid.i)
+            chunks = skid.o
         m.d.comb += [
             addresses.start.eq(self.job.start),
             addresses.first.eq(job.add_input),
@@ -291,10 +301,10 @@ class AddedMap(wiring.Component):
             addresses.width.eq(job.out_width),
             addresses.en.eq(~request.valid | request.ready),
             addresses.i.valid.eq(accept),
-            addresses.i.chunk.eq(self.chunks.payload),
+            addresses.i.chunk.eq(chunks.payload),
             full.eq(level == self.space),
-            self.chunks.ready.eq(addresses.en & ~full),
-            accept.eq(self.chunks.valid & self.chunks.ready),
+            chunks.ready.eq(addresses.en & ~full),
+            accept.eq(chunks.valid & chunks.ready),
             take.eq(self.added.valid & self.added.ready),
             request.valid.eq(read.in_range),
             request.payload.eq(read.address),

@@ -327,9 +327,14 @@ class Softmax(wiring.Component):
             self.scale.acc.eq(reciprocal.a), self.scale.multiplier.eq(reciprocal.b),
             reciprocal.product_done.eq(done), reciprocal.product.eq(self.scale.y),
         ]
+        next_looked_up = Cat(take & (pass_ != _Pass.MAXIMUM), looked_up)[: len(looked_up)]
+        next_scaled = Cat(self.scale.start, scaled)[: len(scaled)]
+        # Nothing is in flight, except a result that comes in this cycle. It is a register, because
+        # the pass that follows starts from it.
+        drained = Signal(init=1)
         m.d.sync += [
-            looked_up.eq(Cat(take & (pass_ != _Pass.MAXIMUM), looked_up)),
-            scaled.eq(Cat(self.scale.start, scaled)),
+            looked_up.eq(next_looked_up), scaled.eq(next_scaled),
+            drained.eq(~next_looked_up.any() & ~next_scaled[:-1].any()),
         ]
         with m.If(take):
             m.d.sync += [vector.eq(vector >> 8), self.difference.eq(difference)]
@@ -344,7 +349,6 @@ class Softmax(wiring.Component):
             ]
         store = done & reciprocal.ready
         self._store(m, store, reciprocal.clear, reciprocal.vanishes)
-        drained = ~looked_up.any() & ~scaled[:-1].any()
         return drained & ~done, drained & store
 
     def _store(self, m, store, restart, vanishes):

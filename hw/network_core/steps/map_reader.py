@@ -20,7 +20,7 @@ from weft.hw.network_core.steps.panels import (
 )
 from weft.hw.network_core.steps.step_sequencer import JobStep
 from weft.hw.stream.fifo import SkidBuffer
-from weft.network_core.latencies import MAP_READ, PANEL_START
+from weft.network_core.latencies import PANEL_START, is_spread
 
 __all__ = ["AddressOffset", "MapReader", "RowAddress", "StepOffsets", "TapLimits"]
 
@@ -189,7 +189,9 @@ class StepOffsets(wiring.Component):
 
 
 class RowAddress(wiring.Component):
-    """``origin + offset``, LATENCY cycles later, if the tap lies inside the map and the limits.
+    """``origin + offset``, if the tap lies inside the map and the limits.
+
+    It comes a cycle later, and two if the core `is_spread`.
 
     Parameters
     ----------
@@ -207,9 +209,8 @@ class RowAddress(wiring.Component):
         The tap lies inside the map, but not in BASE..LIMIT. So ``request`` is not valid.
     """
 
-    LATENCY = 1
-
     def __init__(self, config):
+        self.chooses_later = is_spread(config)
         self.bias = bank_bias(config.banks)
         super().__init__({
             "en": In(1),
@@ -227,32 +228,42 @@ class RowAddress(wiring.Component):
         # Bank and word in one carry chain: a bit between them lets a carry pass, and tells it.
         total = Signal(bits + 1 + len(origin.address.word))
         place = Cat(origin.address.bank, origin.address.word).as_signed()
-        inside, allowed, used, valid = Signal(), Signal(), Signal(), Signal()
-        request = Signal.like(self.request, reset_less=True)
+        inside_y, inside_x, above, below = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
             total.eq(
                 Cat(offset.biased, Const(1, 1), offset.word)
                 + Cat(origin.address.bank, Const(0, 1), origin.address.word)
             ),
-            inside.eq(
-                (origin.y >= limits.y_low) & (origin.y < limits.y_high)
-                & (origin.x >= limits.x_low) & (origin.x < limits.x_high)
-            ),
-            allowed.eq(
-                (place >= Cat(offset.bank, offset.low_word).as_signed())
-                & (place < Cat(offset.bank, offset.high_word).as_signed())
-            ),
-            used.eq(self.en & self.row.used & inside),
+            inside_y.eq((origin.y >= limits.y_low) & (origin.y < limits.y_high)),
+            inside_x.eq((origin.x >= limits.x_low) & (origin.x < limits.x_high)),
+            above.eq(place >= Cat(offset.bank, offset.low_word).as_signed()),
+            below.eq(place < Cat(offset.bank, offset.high_word).as_signed()),
+        ]
+        found = total, inside_y, inside_x, above, below
+        used = self.en & self.row.used
+        if self.chooses_later:
+            r_used = Signal()
+            m.d.sync += r_used.eq(used)
+            used, found = r_used, [pipeline(m, one, 1, one.name) for one in found]
+        self._choose(m, used, *found)
+        return m
+
+    def _choose(self, m, used, total, inside_y, inside_x, above, below):
+        """The request of a row that the panel has, or its error."""
+        bits = len(self.row.origin.address.bank)
+        inside, allowed, valid = Signal(), Signal(), Signal()
+        request = Signal.like(self.request, reset_less=True)
+        m.d.comb += [
+            inside.eq(inside_y & inside_x), allowed.eq(above & below),
             self.request.eq(request), self.request.valid.eq(valid),
         ]
         m.d.sync += [
-            valid.eq(used & allowed),
+            valid.eq(used & inside & allowed),
             request.address.word.eq(total[bits + 1 :]),
             request.address.bank.eq(Mux(total[bits], total[:bits] - self.bias, total[:bits])),
             request.outside.eq(~inside),
-            self.address_error.eq(used & ~allowed),
+            self.address_error.eq(used & inside & ~allowed),
         ]
-        return m
 
 
 class MapReader(wiring.Component):
@@ -280,15 +291,14 @@ class MapReader(wiring.Component):
     row_data : In, a vector for each row
         `weft.network_core.latencies.ROW_READ` cycles after ``rows``.
     a : Out, ``rows`` x ``depth`` int8
-        LATENCY cycles after the step; ``outside`` of the job if the tap lies outside the map, and
-        undefined in rows beyond the panel.
+        `weft.network_core.latencies.map_read` cycles after the step; ``outside`` of the job if the
+        tap lies outside the map, and undefined in rows beyond the panel.
     address_error : Out, 1 bit
         Pulse: a step would read beyond BASE..LIMIT. It has not.
     follows, frontier : In, 1 bit and `VectorAddress`; only with the option ``early``
         As of `PanelGate`.
     """
 
-    LATENCY = MAP_READ  # RowAddress, the memory, and a register
     START_LATENCY = PANEL_START
 
     def __init__(self, config):
@@ -326,16 +336,32 @@ class MapReader(wiring.Component):
         else:
             wiring.connect(m, panels.panel, wiring.flipped(self.panel))
         wiring.connect(m, wiring.flipped(self.window), offsets.window)
-        wiring.connect(m, wiring.flipped(self.job), pixels.job, offsets.job)
-        m.d.comb += [
-            panels.job.eq(self.job.fields), offsets.step.eq(self.step),
-        ]
+        wiring.connect(m, wiring.flipped(self.job), pixels.job)
         addresses = [RowAddress(config) for _ in self.rows]
+        step, rows, offset, limits = self.step, panels.rows, offsets.offset, offsets.limits
+        en = step.en
+        if is_spread(config):
+            # Registers on the long ways from the list reader and the sequencer. The offset starts a
+            # cycle later, too: its first step comes after START_LATENCY. So does the first pixel.
+            fields = pipeline(m, self.job.fields, 1, "fields")
+            en, step = Signal(), Signal.like(self.step)
+            m.d.sync += [
+                offsets.job.start.eq(self.job.start), step.eq(self.step), en.eq(step.en),
+            ]
+            m.d.comb += [offsets.job.fields.eq(fields), panels.job.eq(fields)]
+            rows, offset, limits = (
+                pipeline(m, value, 1, name)
+                for value, name in ((rows, "rows"), (offset, "offset"), (limits, "limits"))
+            )
+        else:
+            wiring.connect(m, wiring.flipped(self.job), offsets.job)
+            m.d.comb += panels.job.eq(self.job.fields)
+        m.d.comb += offsets.step.eq(step)
         for n, address in enumerate(addresses):
             m.submodules[f"row_{n}"] = address
             m.d.comb += [
-                address.en.eq(self.step.en), address.row.eq(panels.rows[n]),
-                address.offset.eq(offsets.offset), address.limits.eq(offsets.limits),
+                address.en.eq(en), address.row.eq(rows[n]),
+                address.offset.eq(offset), address.limits.eq(limits),
                 self.rows[n].eq(address.request),
             ]
             m.d.comb += self.a[n].eq(pipeline(m, self.row_data[n], 1, f"a_{n}"))

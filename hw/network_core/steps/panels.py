@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from weft.hw.network_core.interface import JobPort
 from weft.hw.network_core.layouts import JobFields, VectorAddress, add_addresses, bank_bias
+from weft.network_core.latencies import is_spread
 
 __all__ = [
     "LoopCounter", "OutputPixel", "POSITION", "PanelBuffer", "PanelGate", "PanelRow",
@@ -32,8 +33,9 @@ class PanelBuffer(wiring.Component):
 
     A panel ends after ``panel_rows`` pixels, at the last pixel, and at the end of a map row if
     ``cross`` is 0. It is offered in the cycle after its last pixel. Its rows are in ``rows`` from
-    the cycle after it was taken. In the cycle in which it is taken, the first pixel of the next
-    panel is accepted. So panels of n pixels can follow each other every n cycles.
+    the cycle after it was taken, and a cycle later if the core `is_spread`. The first pixel
+    of the next panel is accepted in the cycle in which the panel is taken, or before. So panels of
+    n pixels can follow each other every n cycles.
 
     Parameters
     ----------
@@ -46,7 +48,7 @@ class PanelBuffer(wiring.Component):
     panel : Out, stream of `ReadyPanel`
     rows : Out, `PanelRow` for each row of the array
     last_origin : Out, `VectorAddress`; only with the option ``early``
-        Of the pixel that was collected last.
+        Of the last pixel of the panel; valid with ``panel.valid``.
     """
 
     def __init__(self, config):
@@ -62,40 +64,83 @@ class PanelBuffer(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         pixel, panel = self.pixels.payload, self.panel
-        used = Signal(len(self.rows))  # rows of the next panel that have their pixel
+        used = Signal(len(self.rows))  # rows of the panel that have their pixel
         origins = Signal(
             data.ArrayLayout(WindowOrigin(self.config), len(self.rows)), reset_less=True
         )
-        rows = Signal.like(self.rows, reset_less=True)
         slot = Signal(self.config.array.rows, init=1)  # one-hot: the row of the next pixel
         count = Signal.like(panel.payload.rows, init=1)  # pixels of the panel, with this one
         write, panel_end, take = Signal(), Signal(), Signal()
         m.d.comb += [
-            self.rows.eq(rows),
             take.eq(panel.valid & panel.ready),
-            self.pixels.ready.eq(~panel.valid | panel.ready),
             write.eq(self.pixels.valid & self.pixels.ready),
             panel_end.eq(
                 (count == self.job.panel_rows) | pixel.last | (pixel.row_last & ~self.job.cross)
             ),
         ]
-        with m.If(take):
-            m.d.sync += [panel.valid.eq(0), used.eq(0)]
-            for n, row in enumerate(rows):
-                m.d.sync += [row.used.eq(used[n]), row.origin.eq(origins[n])]
+        if is_spread(self.config):
+            held, begun, first, first_end = self._hold(m, write, take, panel_end)
+            copied, copy, to_slot = Signal.like(used, reset_less=True), Signal(), Signal()
+            m.d.comb += to_slot.eq(write & ~panel.valid)
+            m.d.sync += [copied.eq(used), copy.eq(take)]
+            with m.If(copy):  # its slot is free if there was no first pixel
+                m.d.sync += origins[0].eq(held.origin)
+        else:
+            m.d.comb += self.pixels.ready.eq(~panel.valid | panel.ready)
+            begun, first, first_end = write, pixel, panel_end
+            copied, copy, to_slot = used, take, write
+        self._copy_rows(m, copy, copied, origins)
         for n, origin in enumerate(origins):
-            with m.If(write & slot[n]):
-                m.d.sync += [used[n].eq(1), origin.eq(pixel.origin)]
+            with m.If(to_slot & slot[n]):
+                m.d.sync += origin.eq(pixel.origin)
         with m.If(write):
             m.d.sync += [
                 slot.eq(Mux(panel_end, 1, slot << 1)), count.eq(Mux(panel_end, 1, count + 1)),
+            ]
+        with m.If(take):
+            m.d.sync += [
+                panel.valid.eq(begun & first_end), used.eq(begun),
+                panel.payload.rows.eq(1), panel.payload.last.eq(first.last),
+            ]
+        with m.Elif(write & ~panel.valid):
+            m.d.sync += [
+                panel.valid.eq(panel_end), used.eq(used | slot),
                 panel.payload.rows.eq(count), panel.payload.last.eq(pixel.last),
             ]
-            with m.If(panel_end):
-                m.d.sync += panel.valid.eq(1)
-            if self.config.early:
+        if self.config.early:
+            with m.If(take):
+                m.d.sync += self.last_origin.eq(first.origin.address)
+            with m.Elif(~panel.valid):
                 m.d.sync += self.last_origin.eq(pixel.origin.address)
         return m
+
+    def _hold(self, m, write, take, panel_end):
+        """Hold the first pixel of the next panel, beside a panel that waits.
+
+        So neither ``pixels.ready`` nor the many registers of slots and rows wait for
+        ``panel.ready``, which comes from far in a large array. Returns the held pixel, and what the
+        next panel has when this one is taken: whether it has its first pixel, the pixel, and
+        whether the panel ends with it.
+        """
+        pixel = self.pixels.payload
+        holds, held_end = Signal(), Signal(reset_less=True)
+        held, first = Signal.like(pixel, reset_less=True), Signal.like(pixel)
+        m.d.comb += [
+            self.pixels.ready.eq(~self.panel.valid | ~holds),
+            first.eq(Mux(holds, held.as_value(), pixel.as_value())),
+        ]
+        with m.If(write & self.panel.valid):
+            m.d.sync += [holds.eq(1), held.eq(pixel), held_end.eq(panel_end)]
+        with m.If(take):
+            m.d.sync += holds.eq(0)
+        return held, holds | write, first, Mux(holds, held_end, panel_end)
+
+    def _copy_rows(self, m, copy, used, origins):
+        rows = Signal.like(self.rows, reset_less=True)
+        m.d.comb += self.rows.eq(rows)
+        with m.If(copy):
+            for n, row in enumerate(rows):
+                m.d.sync += [row.used.eq(used[n]), row.origin.eq(origins[n])]
 
 
 class PanelGate(wiring.Component):

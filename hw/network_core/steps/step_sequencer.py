@@ -9,7 +9,7 @@ from weft.hw.network_core.interface import JobPort
 from weft.hw.network_core.layouts import ComputedTile
 from weft.hw.network_core.steps.panels import LoopCounter, ReadyPanel
 from weft.latencies import STEP
-from weft.network_core.latencies import MAP_READ, lead, starts_steps
+from weft.network_core.latencies import lead, map_read, starts_steps
 
 __all__ = ["DrainPace", "JobStep", "StepSequencer"]
 
@@ -162,7 +162,7 @@ class StepSequencer(wiring.Component):
 
     def _end(self, m, last, partial):
         """End a partial job after its last step: a reset must stop the pulse under way."""
-        read = STEP + MAP_READ
+        read = STEP + map_read(self.config)
         ends = Signal(read + lead(self.config))
         if self.config.early:
             m.d.sync += ends.eq(Cat(last, ends))

@@ -24,6 +24,7 @@ bitstream, report.md (resources by block, clock, critical path), report.json and
   weft build ulx3s-25f --rows 4 --cols 4 another design
   weft build ulx3s-85f --fit             the largest array that closes timing
   weft build ulx3s-85f --for networks    a core that executes whole networks (docs/network-core.md)
+  weft build ulx3s-85f --for networks-fast    one with less memory and a faster clock
   weft build ulx3s-85f --for networks-sdram   one for networks larger than the chip
   weft build ulx3s-85f --for batch1      one for fully connected layers, whose weights stay
   weft build ulx3s-85f --for language    one that writes text with a language model

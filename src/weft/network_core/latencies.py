@@ -6,11 +6,12 @@ from weft.network_core.config import NetworkCoreConfig, has_single_port
 
 __all__ = [
     "CHUNK_ADDRESS", "CHUNK_START", "CHUNK_STORE", "DELIVERY", "LIST_SETTLE", "LSTM_FUNCTION",
-    "MAP_PRODUCT", "MAP_READ", "OPERANDS", "PANEL_START", "PROGRAM_BEATS", "ROW_READ", "SIDE_READ",
+    "MAP_PRODUCT", "OPERANDS", "PANEL_START", "PROGRAM_BEATS", "ROW_READ", "SIDE_READ",
     "SOFTMAX_STEPS", "SOFTMAX_ZEROS", "SUM_PARTS", "WRITE", "add_slot", "added_chunks",
     "added_take", "array_write", "chunks_in_flight", "ends_early", "has_serial_scaler", "is_skewed",
-    "join", "lead", "read_delay", "rescale", "rescale_total", "result_read", "result_rows", "scale",
-    "softmax_reciprocal", "starts_steps", "store_sums", "sum_latency", "sums", "total_latency",
+    "is_spread", "join", "lead", "map_read", "read_delay", "rescale", "rescale_total",
+    "result_read", "result_rows", "row_address", "scale", "softmax_reciprocal", "starts_steps",
+    "store_sums", "sum_latency", "sums", "total_latency", "waiting_chunks",
 ]
 
 LIST_SETTLE = 7  # cycles without an event, until no event can follow in a list
@@ -28,7 +29,6 @@ SIDE_READ = ROW_READ + 1  # from a read that the memory accepts to its vectors
 DELIVERY = 1  # from the memory to the client of a read
 SOFTMAX_ZEROS = 11  # of a total of 31 bits, at most: the term of its largest value alone is 2^19
 SOFTMAX_STEPS = 7  # products of a reciprocal: an estimate, and three times an error, an estimate
-MAP_READ = 1 + ROW_READ + 1  # from a step to its vectors of A
 MAP_PRODUCT = latencies.DSP_MULTIPLIER - 1  # of two words of the ADD table
 LSTM_FUNCTION = 4 + latencies.MEMORY_READ + MAP_PRODUCT  # of a gate or a cell
 _ADDED_ADDRESS = 15  # from a chunk to the read of its added values, at the best
@@ -49,9 +49,34 @@ def starts_steps(config: NetworkCoreConfig) -> bool:
     return config.early or lead(config) > 0
 
 
-def array_write(array: Config) -> int:
+def is_spread(config: NetworkCoreConfig) -> bool:
+    """Whether the core has registers for the long wires of a large array.
+
+    The blocks of a core with many rows lie far from each other. So the rows read a copy of the
+    offset of a step, and the added map has a register stage before it. The registers take cycles of
+    each job, so only cores have them whose jobs start early and win more.
+    """
+    return config.early and config.array.rows >= 8
+
+
+def row_address(config: NetworkCoreConfig) -> int:
+    """From a step to the checked addresses of its rows of A.
+
+    A cycle computes and compares them. A core that `is_spread` has copies of the step and of the
+    offset, and a cycle more for the choice.
+    """
+    return 1 + 3 * is_spread(config)
+
+
+def map_read(config: NetworkCoreConfig) -> int:
+    """From a step to its vectors of A."""
+    return row_address(config) + ROW_READ + 1
+
+
+def array_write(config: NetworkCoreConfig) -> int:
     """From the last step of a tile to its first row in the result buffer."""
-    to_edge = MAP_READ + array.family.edge_registers
+    array = config.array
+    to_edge = map_read(config) + array.family.edge_registers
     drain = to_edge + array.cell.latency_of(array.depth) + 1 + (array.rows - 1) // array.hop
     return drain + (array.cols - 1 + array.cell.corrected) // array.hop
 
@@ -176,6 +201,11 @@ def added_chunks(array: Config) -> int:
     return 1 + -(-(added_take(array) + read) // (2 * array.scale_cycles))
 
 
+def waiting_chunks(config: NetworkCoreConfig) -> int:
+    """Chunks that wait for their request, at full rate: with ADD, for their added values."""
+    return max(4, added_chunks(config.array) + is_spread(config))
+
+
 def result_rows(config: NetworkCoreConfig) -> int:
     """Rows of the result buffer: enough for all tiles in flight at full rate; a power of two.
 
@@ -185,6 +215,6 @@ def result_rows(config: NetworkCoreConfig) -> int:
     # Of short tiles.
     interval = max(array.rows, array.rows * config.row_chunks * array.scale_cycles)
     # From the decision on the last step of a tile to the free rows.
-    occupied = latencies.STEP + array_write(array) + interval + read_delay(array) + 6
+    occupied = latencies.STEP + array_write(config) + interval + read_delay(array) + 6
     tiles = 2 if array.family.serial_epilogue else -(-occupied // interval) + 1
     return 1 << (tiles * array.rows - 1).bit_length()

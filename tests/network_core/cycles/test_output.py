@@ -30,7 +30,7 @@ def chunk_stores(config, job, start):
             y, x = divmod(row + in_tile, job.out_width)
             at = output + y * (row_step + (job.out_width - 1) * pixel_step) + x * pixel_step
             for column in range(first, end, core.lanes):
-                ready = tile.announced + array_write(core) + 1 + in_tile
+                ready = tile.announced + array_write(config) + 1 + in_tile
                 request = max(request + size * core.scale_cycles, ready)
                 values = size * column, size * min(column + core.lanes, end)
                 for part, value in enumerate(range(*values, core.lanes)):

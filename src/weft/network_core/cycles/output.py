@@ -9,16 +9,18 @@ from weft.network_core.cycles.tiles import MapPlaces, StoredJob, TileTimes
 from weft.network_core.latencies import (
     CHUNK_ADDRESS,
     CHUNK_START,
-    MAP_READ,
     SUM_PARTS,
     add_slot,
     added_chunks,
     added_take,
     array_write,
+    is_spread,
     lead,
+    map_read,
     rescale,
     rescale_total,
     store_sums,
+    waiting_chunks,
 )
 
 __all__ = ["AddedLayer", "ChunkStore", "PartialLayer", "PlainLayer"]
@@ -48,9 +50,10 @@ class _Layer:
         self._network_core, self._job = config, job
         self._tiles = TileTimes(config, job, start, before)
         self._output = MapPlaces(config, job, "output")
-        self._written = array_write(config.array) + 1  # from the announcement to row 0, readable
+        self._written = array_write(config) + 1  # from the announcement to row 0, readable
         self._interval = config.array.scale_cycles
         self._lead = lead(config)
+        self._map_read = map_read(config)
         self._pixels = 0  # of the panels before
         self._across = -(-job.columns // config.array.cols)
         self._total = job.out_height * job.out_width
@@ -97,7 +100,7 @@ class PartialLayer(_Layer):
     def __init__(self, config, job, start):
         super().__init__(config, job, start, None)
         tile, *_ = self._next_tile()
-        self._end = tile.announced + MAP_READ
+        self._end = tile.announced + self._map_read
 
     def steps_end(self, now: int) -> bool:
         """Whether the last step has read A and B, in this cycle or before."""
@@ -174,9 +177,9 @@ class PlainLayer(_Layer):
 
     def steps_end(self, now: int) -> bool:
         """Whether the last step has read A and B, in this cycle or before."""
-        while self._pixels < self._total and self.computed + MAP_READ <= now:
+        while self._pixels < self._total and self.computed + self._map_read <= now:
             self._stores.append(self._tile())
-        return self._pixels == self._total and self.computed + MAP_READ <= now
+        return self._pixels == self._total and self.computed + self._map_read <= now
 
     def stored(self, now: int) -> ChunkStore | None:
         """The store of this cycle."""
@@ -213,7 +216,7 @@ class PlainLayer(_Layer):
             stores.append(self._tile())
             if not steps and len(stores) > 1 + self._lead:
                 stores.popleft()  # each tile has a store, in a cycle of its own
-        return max(now, self.computed + MAP_READ if steps else stores[-1].end - self._lead)
+        return max(now, self.computed + self._map_read if steps else stores[-1].end - self._lead)
 
     def _tile(self):
         tile, pixel, columns, last = self._next_tile()
@@ -262,7 +265,7 @@ class AddedLayer(_Layer):
         array = config.array
         self.read: int | None = None
         self._space = added_chunks(array)
-        self._waiting_depth = max(4, self._space)
+        self._waiting_depth = waiting_chunks(config)
         self._latency = rescale_total(config)
         self._take_delay = added_take(array)
         self._periods = add_slot(config) // 2
@@ -273,6 +276,8 @@ class AddedLayer(_Layer):
         # The first cycle in which the chunks of the next tile are valid.
         self._valid = start if opened is None else opened + HELD
         self._waiting: deque[tuple[int, _Chunk]] = deque()  # with the cycle of their acceptance
+        # A register stage before the addresses, of two chunks; whether it takes one.
+        self._registered, self._skid, self._ready = is_spread(config), deque(), True
         # The stages before ``read``.
         self._addresses: deque[int | None] = deque([None] * (CHUNK_ADDRESS - 1))
         self._level = 0  # chunks between their acceptance and the scalers
@@ -288,7 +293,7 @@ class AddedLayer(_Layer):
     def steps_end(self, now: int) -> bool:
         """Whether the last step has read A and B, in this cycle or before."""
         self._look_ahead()
-        return self._pixels == self._total and self.computed + MAP_READ <= now
+        return self._pixels == self._total and self.computed + self._map_read <= now
 
     def _look_ahead(self):
         """Take all tiles whose times are known."""
@@ -322,19 +327,30 @@ class AddedLayer(_Layer):
         # Registers of this cycle.
         space, level = len(self._waiting) < self._waiting_depth, self._level
         request = self._request(now)
-        accept = None
-        if space and enable and level < self._space:
-            accept = self._generate(now)
+        takes = enable and level < self._space
+        chunk = None
+        if space and (self._ready if self._registered else takes):
+            chunk = self._generate(now)
+        if chunk:
+            self._waiting.append((now, chunk))
+        accept = self._registered_chunk(chunk, takes) if self._registered else chunk
         if enable:
             self._addresses.append(accept and accept.added_bank)
             self.read = self._addresses.popleft()
-        if accept:
-            self._waiting.append((now, accept))
         self._level += accept is not None
         if self._takes and self._takes[0] == now:
             self._takes.popleft()
             self._level -= 1
         self._arrived += arrived - request
+
+    def _registered_chunk(self, chunk, takes):
+        """Pass a chunk, or None, to the register stage; the chunk that leaves it, if any."""
+        skid = self._skid
+        leaves = skid.popleft() if takes and skid else None
+        if chunk:
+            skid.append(chunk)
+        self._ready = len(skid) < 2
+        return leaves
 
     def _generate(self, now):
         """The next chunk, if it is valid."""

@@ -18,7 +18,7 @@ from verif.amaranth_bench import plain, pulse, put, simulate
 from weft.hw.network_core.steps.map_reader import MapReader
 from weft.hw.network_core.steps.step_sequencer import StepSequencer
 from weft.network_core.descriptors import ListJob, join, split
-from weft.network_core.latencies import MAP_READ, ROW_READ
+from weft.network_core.latencies import ROW_READ, map_read
 
 WORDS, BASE = 256, 3
 CHIPS = {
@@ -27,6 +27,7 @@ CHIPS = {
     "4x4x2": small_network_core(4, 4, 2, words=WORDS),
     "1x4x4": small_network_core(1, 4, 4, words=WORDS, read_vectors=4),
     "1x2x2": small_network_core(1, 2, 2, words=WORDS),
+    "early": small_network_core(8, 4, 4, words=WORDS, early=True),
 }
 ALL = pytest.mark.parametrize("name", CHIPS)
 
@@ -67,7 +68,8 @@ class ReaderBench(wiring.Component):
         put(ctx, reader.window.base, base)
         put(ctx, reader.window.limit, limit)
         ctx.set(reader.job.start, 1)
-        pending, found, tail = 0, [], reader.LATENCY + 1
+        last = map_read(self.config)
+        pending, found, tail = 0, [], last + 1
         flight = [[None] * self.config.array.rows] * ROW_READ
         for _ in range(cycles):
             release = pending > 0 and rng.random() >= slow
@@ -82,7 +84,7 @@ class ReaderBench(wiring.Component):
             ctx.set(reader.job.start, 0)
             found.append(cycle)
             pending += cycle["tile"]["valid"] - release
-            tail -= tail <= reader.LATENCY or cycle["tile"]["last"] & cycle["tile"]["valid"]
+            tail -= tail <= last or cycle["tile"]["last"] & cycle["tile"]["valid"]
             if not tail:
                 return found
         await pulse(ctx, self.reset)
@@ -127,7 +129,7 @@ def check_values(config, job, found, image):
     outside = [job.outside] * core.depth
     for now, step in zip(at, steps, strict=True):
         expected = [outside if n is None else vectors[n].tolist() for n in step.numbers]
-        assert found[now + MAP_READ]["a"][: step.rows] == expected
+        assert found[now + map_read(config)]["a"][: step.rows] == expected
     for cycle in found:
         banks = [row["address"]["bank"] for row in cycle["rows"] if row["valid"]]
         assert len(set(banks)) == len(banks)

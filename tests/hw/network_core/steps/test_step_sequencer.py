@@ -10,7 +10,7 @@ from verif.amaranth_bench import plain, put, simulate
 from weft.hw.network_core.steps.step_sequencer import StepSequencer
 from weft.latencies import STEP
 from weft.network_core.descriptors import ListJob
-from weft.network_core.latencies import MAP_READ, lead
+from weft.network_core.latencies import lead, map_read
 
 
 def steps_of(config, job, rows, continued):
@@ -136,8 +136,8 @@ def test_every_cycle_follows_the_rules(rows, cols, lanes, idle, slow, buffer_row
 
     simulate(bench.dut, play)
     assert len(bench.drains) > 10
-    # A step leaves STEP cycles after its decision, and its vectors come MAP_READ cycles later.
-    wait = STEP + MAP_READ + lead(config)
+    # A step leaves STEP cycles after its decision, and its vectors come `map_read` cycles later.
+    wait = STEP + map_read(config) + lead(config)
     assert bench.ended == [end + wait - 1 for end in bench.ends]
 
 
