@@ -4,7 +4,8 @@
 
 It reads the reports in ``out``, which the builds have written. A core that was not built is left
 out, so build all of them first. The boards with Gowin FPGAs, whose tools are others, have a record
-of their own, and so have the language cores; a record without a report in ``out`` stays as it is.
+of their own, and so have the language cores and the network cores `networks-fast`; a record without
+a report in ``out`` stays as it is.
 """
 
 import json
@@ -17,7 +18,9 @@ from weft.boards.bitstream import prepare
 from weft.boards.catalog import BOARDS
 from weft.boards.toolchain import GOWIN_VERSIONS
 
-__all__ = ["designs", "gowin_designs", "language_designs", "main", "measured", "table"]
+__all__ = [
+    "designs", "fast_designs", "gowin_designs", "language_designs", "main", "measured", "table",
+]
 
 OUT = results.ROOT / "out"
 ABOUT = """\
@@ -31,6 +34,9 @@ RESOURCES = "LUT", "DSP", "RAM"
 ABOUT_LANGUAGE = """\
 The language cores of the boards, as `weft build --for language` places and routes them, with the
 first seed of the board."""
+ABOUT_FAST = """\
+The network cores of the boards, as `weft build --for networks-fast` places and routes them, with
+the first seed of the board."""
 ABOUT_GOWIN = f"""\
 The cores of the boards with Gowin FPGAs, as `weft build` places and routes them, with
 {' and '.join(' '.join(each) for each in GOWIN_VERSIONS.items())}. A core meets its clock if nextpnr
@@ -54,8 +60,10 @@ def _record(board, core):
     """The record of a core, from the names of its board and of the folder of its build."""
     if BOARDS[board].device.target == "gowin":
         return "gowin-boards"
-    own = core.removeprefix(f"{board}-") in BOARDS[board].languages
-    return "language-boards" if own else "boards"
+    purpose = core.removeprefix(f"{board}-")
+    if purpose in BOARDS[board].languages:
+        return "language-boards"
+    return "fast-boards" if purpose == "networks-fast" else "boards"
 
 
 def table(reports: Mapping[str, dict], resources: tuple[str, ...] = RESOURCES) -> str:
@@ -103,6 +111,11 @@ def language_designs() -> Iterator[tuple[str, Callable[[], dict[str, str]]]]:
     return designs("language-boards")
 
 
+def fast_designs() -> Iterator[tuple[str, Callable[[], dict[str, str]]]]:
+    """The `designs` of network cores with a faster clock."""
+    return designs("fast-boards")
+
+
 def main(folder: Path = OUT) -> int:
     """Make the records; the exit code."""
     if not any(folder.glob("*/report.json")):
@@ -113,6 +126,7 @@ def main(folder: Path = OUT) -> int:
         ("boards", "Bitstreams of the boards", ABOUT, RESOURCES),
         ("gowin-boards", "Bitstreams of boards with Gowin FPGAs", ABOUT_GOWIN, GOWIN_RESOURCES),
         ("language-boards", "Bitstreams of language cores", ABOUT_LANGUAGE, RESOURCES),
+        ("fast-boards", "Bitstreams of fast network cores", ABOUT_FAST, RESOURCES),
     ):
         if reports := _reports(folder, name):
             print(results.save(

@@ -40,7 +40,10 @@ FOLDERS = {
     "verif": "verif", "tools": "tools",
 }
 # Records of designs that were synthesized, placed and routed.
-_HARDWARE = "area", "bench", "boards", "gowin-boards", "language-boards", "sdram", "wrappers"
+_HARDWARE = (
+    "area", "bench", "boards", "fast-boards", "gowin-boards", "language-boards", "sdram",
+    "wrappers",
+)
 # Modules that change no value.
 _TELLING = "tools.results", "weft.boards.design_digest"
 # Packages whose versions change measured values.
