@@ -63,7 +63,7 @@ NETWORKS_85F = NetworkDesign(
 # wires between the memory and the array, so its clock is faster.
 NETWORKS_FAST_85F = NetworkDesign(
     config=replace(NETWORKS_85F.config, words=2048, early=True), clock=104.1667, baud=3_000_000,
-    placer="static", placed=False,
+    placer="static",
 )
 # The first one with lists and weights in an SDRAM of 32 MiB: 18 MiB of it, which is 9 banks of 2^18
 # words. The memory on the chip has the maps alone.

@@ -4,7 +4,8 @@
 
 It reads the reports in ``out``, which the builds have written. A core that was not built is left
 out, so build all of them first. The boards with Gowin FPGAs, whose tools are others, have a record
-of their own, and so have the language cores; a record without a report in ``out`` stays as it is.
+of their own, and so have the language cores and the network cores `networks-fast`; a record without
+a report in ``out`` stays as it is.
 """
 
 import json
@@ -18,7 +19,8 @@ from weft.boards.catalog import BOARDS
 from weft.boards.toolchain import GOWIN_VERSIONS
 
 __all__ = [
-    "designs", "gowin_designs", "language_designs", "main", "measured", "microgpt_designs", "table",
+    "designs", "fast_designs", "gowin_designs", "language_designs", "main", "measured",
+    "microgpt_designs", "table",
 ]
 
 OUT = results.ROOT / "out"
@@ -37,6 +39,9 @@ ABOUT_MICROGPT = """\
 The language cores with a microprogram, which compute a microGPT, as `weft build --for language`
 places and routes them, with the first seed that meets the clock."""
 MICROGPT_RESOURCES = "LUT", "DSP", "RAM", "SPRAM"
+ABOUT_FAST = """\
+The network cores of the boards, as `weft build --for networks-fast` places and routes them, with
+the first seed of the board."""
 ABOUT_GOWIN = f"""\
 The cores of the boards with Gowin FPGAs, as `weft build` places and routes them, with
 {' and '.join(' '.join(each) for each in GOWIN_VERSIONS.items())}. A core meets its clock if nextpnr
@@ -60,7 +65,10 @@ def _record(board, core):
     """The record of a core, from the names of its board and of the folder of its build."""
     if BOARDS[board].device.target == "gowin":
         return "gowin-boards"
-    design = BOARDS[board].languages.get(core.removeprefix(f"{board}-"))
+    purpose = core.removeprefix(f"{board}-")
+    if purpose == "networks-fast":
+        return "fast-boards"
+    design = BOARDS[board].languages.get(purpose)
     if design is None:
         return "boards"
     return "microgpt-boards" if design.config.microprogram else "language-boards"
@@ -116,6 +124,11 @@ def microgpt_designs() -> Iterator[tuple[str, Callable[[], dict[str, str]]]]:
     return designs("microgpt-boards")
 
 
+def fast_designs() -> Iterator[tuple[str, Callable[[], dict[str, str]]]]:
+    """The `designs` of network cores with a faster clock."""
+    return designs("fast-boards")
+
+
 def main(folder: Path = OUT) -> int:
     """Make the records; the exit code."""
     if not any(folder.glob("*/report.json")):
@@ -130,6 +143,7 @@ def main(folder: Path = OUT) -> int:
             "microgpt-boards", "Bitstreams of language cores with a microprogram", ABOUT_MICROGPT,
             MICROGPT_RESOURCES,
         ),
+        ("fast-boards", "Bitstreams of fast network cores", ABOUT_FAST, RESOURCES),
     ):
         if reports := _reports(folder, name):
             print(results.save(

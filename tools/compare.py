@@ -33,6 +33,7 @@ TODAY: Mapping[str, Callable[[], Designs]] = {
     "area": area.designs, "bench": _presets, "boards": board_builds.designs,
     "gowin-boards": board_builds.gowin_designs, "language-boards": board_builds.language_designs,
     "microgpt-boards": board_builds.microgpt_designs,
+    "fast-boards": board_builds.fast_designs,
     "sdram": sdram.designs, "wrappers": wrappers.designs,
 }
 

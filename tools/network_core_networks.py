@@ -9,6 +9,7 @@ from weft.boards.designs import (
     BATCH1_85F,
     NETWORKS_25F,
     NETWORKS_85F,
+    NETWORKS_FAST_85F,
     NETWORKS_UP5K,
     NetworkDesign,
 )
@@ -28,12 +29,13 @@ takes its weights in 25 setup lists."""
 
 NPUS = """\
 **Share of the peak** is MAC / (cycles * MAC/cycle); with all MACs of the network, those of channels
-that Weft leaves out, too. Weft: exact cycles of the core of the LFE5U-85F, with SOFTMAX; ad01 with
-`--for batch1`. Ethos-U: the "NPU cycles" that Arm's compiler Vela 5.2.0 estimates for the same
-files, with its default system and memory: `vela FILE --accelerator-config ethos-u55-256`. They are
-estimates of a chip at up to 1 GHz whose weights come from a flash or a DRAM beside it. The wire is
-not in these figures: **wire** is the time of the bytes of one inference at 3,000,000 baud, which a
-board needs on top. M7: a Cortex-M7, measured, MLPerf Tiny v1.2, X-CUBE-AI, whole system."""
+that Weft leaves out, too. Weft: exact cycles of the core `networks-fast` of the LFE5U-85F, with
+SOFTMAX; ad01 with `--for batch1`. Ethos-U: the "NPU cycles" that Arm's compiler Vela 5.2.0
+estimates for the same files, with its default system and memory: `vela FILE --accelerator-config
+ethos-u55-256`. They are estimates of a chip at up to 1 GHz whose weights come from a flash or a
+DRAM beside it. The wire is not in these figures: **wire** is the time of the bytes of one inference
+at 3,000,000 baud, which a board needs on top. M7: a Cortex-M7, measured, MLPerf Tiny v1.2,
+X-CUBE-AI, whole system."""
 
 # By the file: MACs; "NPU cycles" of Ethos-U55-256, U65-512 and U85-512; ms of a Cortex-M7.
 NPU_CYCLES = {
@@ -73,21 +75,26 @@ class Run:
         return (program.cycles - softmax) / self.design.clock
 
     @property
-    def array(self) -> str:
-        """Rows, columns and depth of the array."""
+    def core(self) -> str:
+        """Rows, columns and depth of the array, and the purpose if a board has two such arrays."""
         core = self.design.config.array
-        return f"{core.rows} x {core.cols} x {core.depth}"
+        return f"{core.rows} x {core.cols} x {core.depth}{PURPOSES.get(self.design, '')}"
 
 
 RUNS = [
     Run("ad01_int8", "ad01", "anomaly detection", BATCH1_85F, 10.5, 6),
-    Run("kws_int8", "kws", "keyword spotting", NETWORKS_85F, 106, 4),
+    Run("kws_int8", "kws", "keyword spotting", NETWORKS_FAST_85F, 106, 4),
     Run("kws_int8", "kws", "keyword spotting", NETWORKS_25F, 350, 4),
     Run("kws_int8", "kws", "keyword spotting", NETWORKS_UP5K, 13_000, 16),
-    Run("resnet8_int8", "resnet8", "image classification", NETWORKS_85F, 271, 14),
+    Run("resnet8_int8", "resnet8", "image classification", NETWORKS_FAST_85F, 271, 14),
     Run("resnet8_int8", "resnet8", "image classification", NETWORKS_UP5K, 40_000, 46),
+    Run("vww_96_int8", "vww", "visual wake words", NETWORKS_FAST_85F, 268, 110),
+    Run("kws_int8", "kws", "keyword spotting", NETWORKS_85F, 106, 4),
+    Run("resnet8_int8", "resnet8", "image classification", NETWORKS_85F, 271, 14),
     Run("vww_96_int8", "vww", "visual wake words", NETWORKS_85F, 268, 110),
 ]
+# Cores of the ULX3S-85F beside the one of `--for networks`, of which its tables tell more.
+PURPOSES = {BATCH1_85F: " (`--for batch1`)", NETWORKS_FAST_85F: " (`--for networks-fast`)"}
 
 
 @functools.cache
@@ -113,7 +120,7 @@ def _beside_npus(folder):
         "|---|" + "---:|" * 12,
     ]
     for run, program in programs(folder):
-        if run.design not in (NETWORKS_85F, BATCH1_85F):
+        if run.design not in PURPOSES:
             continue
         macs, cycles, ms = NPU_CYCLES[run.file]
         link = sum(link_bytes(program))
@@ -145,7 +152,7 @@ def _sizes(folder):
         values = [program.cycles, *areas, program.memory_used, words, program.jobs]
         values += link_bytes(program)
         numbers = " | ".join(f"{value:,}" for value in values)
-        lines.append(f"| {run.file} | {run.array} | {numbers} |")
+        lines.append(f"| {run.file} | {run.core} | {numbers} |")
     return "\n".join(lines)
 
 
@@ -156,9 +163,8 @@ def _times(folder):
         "|---|---|---:|---:|---:|---:|---:|",
     ]
     for run, program in programs(folder):
-        batch1 = " (`--for batch1`)" if run.design is BATCH1_85F else ""
         lines.append(
-            f"| {run.name} | {run.array}{batch1} | {program.cycles:,} | {run.design.clock:g}"
+            f"| {run.name} | {run.core} | {program.cycles:,} | {run.design.clock:g}"
             f" | {program.cycles / run.design.clock:.1f} | {run.goal_us(program):.1f}"
             f" | {run.goal} |"
         )
@@ -166,13 +172,13 @@ def _times(folder):
 
 
 def summary(folder: Path) -> str:
-    """The table of README: the networks on the core of the LFE5U-85F."""
-    clock = NETWORKS_85F.clock
+    """The table of README: the networks on the fast core of the LFE5U-85F."""
+    clock = NETWORKS_FAST_85F.clock
     lines = [
         f"| network | cycles | at {clock:g} MHz | bytes on the link |", "|---|---:|---:|---:|",
     ]
     for run, program in programs(folder):
-        if run.design is NETWORKS_85F:
+        if run.design is NETWORKS_FAST_85F:
             lines.append(
                 f"| {run.title} ({run.name}) | {program.cycles:,}"
                 f" | {program.cycles / clock / 1000:.2f} ms | {sum(link_bytes(program)):,} |"

@@ -32,7 +32,7 @@ def rows(folder: Path):
         wire = max(sent, received) * 10 * _divisor(run.design)
         ms = [f"{count / run.design.clock / 1e3:.2f} ms" for count in (wire, core, cycles)]
         yield (
-            f"| {run.name} | {run.array} | {run.design.clock:g} MHz | {sent:,} | {received:,}"
+            f"| {run.name} | {run.core} | {run.design.clock:g} MHz | {sent:,} | {received:,}"
             f" | {' | '.join(ms)} | {run.wire_goal} ms |\n"
         )
 

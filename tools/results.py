@@ -41,8 +41,8 @@ FOLDERS = {
 }
 # Records of designs that were synthesized, placed and routed.
 _HARDWARE = (
-    "area", "bench", "boards", "gowin-boards", "language-boards", "microgpt-boards", "sdram",
-    "wrappers",
+    "area", "bench", "boards", "fast-boards", "gowin-boards", "language-boards", "microgpt-boards",
+    "sdram", "wrappers",
 )
 # Modules that change no value.
 _TELLING = "tools.results", "weft.boards.design_digest"

@@ -61,6 +61,7 @@ def test_each_core_has_a_design(monkeypatch):
         record: [name for name, _ in made()] for record, made in (
             ("boards", board_builds.designs), ("gowin-boards", board_builds.gowin_designs),
             ("language-boards", board_builds.language_designs),
+            ("fast-boards", board_builds.fast_designs),
         )
     }
     assert set(BOARDS) < {name for found in names.values() for name in found}

@@ -23,7 +23,7 @@ def test_the_table_of_the_readme_is_up_to_date(mlperf_tiny):
 def test_every_inference_is_fast_enough_but_those_of_the_largest_core(mlperf_tiny):
     """Its clock is slower since it has SOFTMAX and products of maps."""
     missed = {
-        (run.name, run.array) for run, program in network_core_networks.programs(mlperf_tiny)
+        (run.name, run.core) for run, program in network_core_networks.programs(mlperf_tiny)
         if run.goal_us(program) > run.goal
     }
     assert missed == {(name, "8 x 8 x 8") for name in ("kws", "resnet8", "vww")}

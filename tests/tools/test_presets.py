@@ -23,12 +23,11 @@ def test_every_core_of_every_board_has_a_line():
     found = list(presets.uses(Path("nets")))
     names = [name for use in found for name in use.boards]
     networks = {f"{name} --for {purpose}" for name in BOARDS for purpose in BOARDS[name].networks}
-    # For networks of a few bytes, for those of ONNX, for those larger than the chip, with a clock
-    # that is not reached, and on an FPGA without estimates.
+    # For networks of a few bytes, for those of ONNX, for those larger than the chip, and on an FPGA
+    # without estimates.
     others = {
         "ice40-hx8k-evn --for networks", "ulx3s-85f --for networks-onnx",
-        "ulx3s-85f --for networks-sdram", "ulx3s-85f --for networks-fast",
-        "tang-nano-20k --for networks",
+        "ulx3s-85f --for networks-sdram", "tang-nano-20k --for networks",
     }
     assert set(names) == {*BOARDS, *networks} - others
     for use in found:
