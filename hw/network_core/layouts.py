@@ -52,7 +52,7 @@ def is_of_unit(config, fields):
     ``fields`` are its `JobFields`, or a dict of them.
     """
     flags = [fields[name] for name in ("softmax", "lstm") if getattr(config, name)]
-    return reduce(or_, flags, Const(0))
+    return reduce(or_, flags) if flags else Const(0)
 
 
 class ListLoadFields(data.StructLayout):

@@ -455,35 +455,46 @@ class OutputSection(wiring.Component):
 
     def _units(self, m, rescaler):
         """Add a `Softmax` and an `Lstm`: one that is busy has the outputs of the other blocks."""
-        units, word = [], self.table.data[0]
+        units = []
         if self.config.softmax:
             m.submodules.softmax = softmax = Softmax(self.config)
-            m.d.comb += softmax.exponential.eq(word)
-            units.append((softmax, softmax.difference))
+            units.append((softmax, softmax.exponential, softmax.difference))
         if self.config.lstm:
             m.submodules.lstm = lstm = Lstm(self.config)
-            m.d.comb += lstm.word.eq(word)
-            units.append((lstm, lstm.place))
-        requests = []
-        for unit, place in units:
+            units.append((lstm, lstm.word, lstm.place))
+        for unit, word, place in units:
             connect(m, flipped(self.job), unit.job)
             connect(m, flipped(self.window), unit.window)
-            reads, scale = self.unit_reads, rescaler.scale
-            m.d.comb += [
-                unit.scale.y.eq(scale.y), unit.reads.data.eq(reads.data),
-                unit.reads.data_valid.eq(reads.data_valid),
-                unit.reads.request.ready.eq(reads.request.ready),
-            ]
-            requests.append(unit.reads.request.valid)
+            if len(units) == 1:
+                connect(m, unit.scale, rescaler.scale)
+                connect(m, unit.reads, flipped(self.unit_reads))
+            m.d.comb += word.eq(self.table.data[0])
             with m.If(unit.busy):
                 m.d.comb += [
-                    reads.request.payload.eq(unit.reads.request.payload),
-                    scale.acc.eq(unit.scale.acc), scale.multiplier.eq(unit.scale.multiplier),
-                    scale.shift.eq(unit.scale.shift), scale.start.eq(unit.scale.start),
-                    self.table.address[0].eq(place), self.write.eq(unit.write),
+                    self.table.address[0].eq(place),
+                    self.write.eq(unit.write),
                     self.done.eq(unit.done), self.address_error.eq(unit.address_error),
                 ]
                 if lead(self.config):
                     # The next job may start in the cycle of ``done``, which is soon enough.
                     m.d.comb += self.ending.eq(unit.done)
-        m.d.comb += self.unit_reads.request.valid.eq(reduce(or_, requests))
+        if len(units) > 1:
+            self._share(m, [unit for unit, _, _ in units], rescaler.scale)
+
+    def _share(self, m, units, scale):
+        """Give the reads, and the ports of the scaler, to the unit that is busy."""
+        reads = self.unit_reads
+        for unit in units:
+            m.d.comb += [
+                unit.scale.y.eq(scale.y), unit.reads.data.eq(reads.data),
+                unit.reads.data_valid.eq(reads.data_valid),
+                unit.reads.request.ready.eq(reads.request.ready),
+            ]
+            with m.If(unit.busy):
+                m.d.comb += [
+                    reads.request.payload.eq(unit.reads.request.payload),
+                    scale.acc.eq(unit.scale.acc), scale.multiplier.eq(unit.scale.multiplier),
+                    scale.shift.eq(unit.scale.shift), scale.start.eq(unit.scale.start),
+                ]
+        requests = (unit.reads.request.valid for unit in units)
+        m.d.comb += reads.request.valid.eq(reduce(or_, requests))
