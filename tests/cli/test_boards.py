@@ -28,6 +28,7 @@ def test_lists_all_designs(capsys, monkeypatch):
     assert "ulx3s-85f LFE5U-85F $$ 8x12x8 125 96 3 Mbaud fujprog".split() in rows
     assert "icebreaker iCE40UP5K $ networks 1x4x4 33 0.528 3 Mbaud".split() in rows
     assert "ulx3s-85f LFE5U-85F $$ language 1x8x16 95.83 12.27 3 Mbaud fujprog".split() in rows
+    assert "icebreaker iCE40UP5K $ language 1x4x1 36 0.144 3 Mbaud".split() in rows
     assert "orangecrab-25f LFE5U-25F $$ 4x7x8 120* 26.88 USB".split() in rows
     assert " ".join(goal) == "* nextpnr has not reached this clock yet"
     named = {name for board in BOARDS.values() for name in board.others}

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from weft.cli.options import path
 from weft.cli.progress import slow_task
 from weft.design import PerKind
-from weft.language_core.config import COLUMNS, DEPTH
 from weft.tables import Column, fitted_table
 
 __all__ = ["DESCRIPTION", "HELP", "add", "run"]
@@ -144,7 +143,7 @@ def _sizes(config):
 
 
 _SHAPES = PerKind(
-    product=_sizes, network=_sizes, language=lambda config: f"1x{COLUMNS}x{DEPTH}",
+    product=_sizes, network=_sizes, language=lambda config: f"1x{config.columns}x{config.depth}",
 )
 
 
