@@ -143,7 +143,7 @@ def test_updates(here, capsys):
     (["icebreaker", "mine", "--for", "networks"],
      "--for must be with --network: it chooses the core for a network"),
     (["icebreaker", "mine", "--network", DIGITS, "--for", "x"],
-     "--for of icebreaker must be networks, not 'x'"),
+     "--for of icebreaker must be networks or language, not 'x'"),
     (["icebreaker", "mine", "--network", "missing.tflite"], "missing.tflite"),
     (["ice40-hx8k-evn", "mine", "--network", DIGITS],
      f"; weft boards {DIGITS} lists the boards that hold it, and --for products takes the"),

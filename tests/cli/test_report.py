@@ -71,7 +71,7 @@ def test_page(report, toml, tmp_path):
 @pytest.mark.parametrize("arguments, message", [
     (["none.tflite"], "none.tflite: No such file or directory"),
     (["."], (
-        "network must be a .tflite, .onnx, .gguf, .bin or .weft file, or a folder with"
+        "network must be a .tflite, .onnx, .gguf, .bin, .npz or .weft file, or a folder with"
         " config.json: . is"
     )),
     ([NETWORK, "--board", "icebraker"], "board must be one of "),

@@ -155,7 +155,7 @@ def test_compiles_a_program_that_runs(folder, capsys):
      "net: input x must be of shape (1, 12), not (1, 13)"),
     ("net.tflite --on nowhere", "; a simulated core is board or sim"),
     ("net.txt --on golden",
-     "net.txt must be a .tflite, .onnx, .gguf, .bin or .weft file, not one of .txt"),
+     "net.txt must be a .tflite, .onnx, .gguf, .bin, .npz or .weft file, not one of .txt"),
     ("net.weft --on golden --check tflm", "--check needs the network, not the program net.weft"),
     ("net.weft --on golden --activations a.npz", "--activations needs the network"),
 ])
