@@ -117,6 +117,7 @@ def test_an_abort_leaves_the_board_usable(board):
         assert [*program.open(writer).generate("", 9)] == _golden("", 9)
 
 
+@pytest.mark.long
 def test_a_model_in_an_sdram():
     """The link loads the SDRAM, once; the core writes the golden text from it."""
     program, memory = small_program(), simulated_memory(SDRAM_CORE)

@@ -105,6 +105,7 @@ def test_an_abort_of_a_text(core):
     _check(core, weights, program, [3], 2)
 
 
+@pytest.mark.long
 def test_the_model_of_the_examples(core):
     """All of its positions, on the core of a board."""
     model = weft.load(Path(__file__).parents[2] / "examples/stories.weft")
