@@ -20,7 +20,11 @@ NOTEBOOKS = {path.name: path for path in sorted((ROOT / "examples").glob("*.ipyn
 # `weft build --board` reads the board (tests/cli/test_build.py); amaranth-soc is not on PyPI.
 NOT_RUN = {"my_board.py", "amaranth_soc.py", "from_pytorch.py", "train_torch.py",
            "onnxruntime_operator.py"}
-SLOW = {"batch_on_board.py", "train_jax.py", "train_in_jax.ipynb"}  # a simulation, training
+# A simulation, and training; the notebook does what the script does.
+MARKS = {
+    "batch_on_board.py": pytest.mark.slow, "train_jax.py": pytest.mark.slow,
+    "train_in_jax.ipynb": pytest.mark.long,
+}
 BLOCKS = {
     f"{page}-{number}": block
     for page in ("quickstart", "python", "parallel", "ip", "networks", "language")
@@ -32,7 +36,7 @@ BLOCKS = {
 
 
 @pytest.mark.parametrize("name", [
-    pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else [])
+    pytest.param(name, marks=MARKS.get(name, ()))
     for name in SCRIPTS if name not in NOT_RUN
 ])
 def test_example_runs(name, tmp_path, monkeypatch, capsys):
@@ -119,7 +123,7 @@ def described(outputs):
 
 
 @pytest.mark.parametrize("name", [
-    pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in NOTEBOOKS
+    pytest.param(name, marks=MARKS.get(name, ())) for name in NOTEBOOKS
 ])
 def test_notebook_runs_and_shows_its_outputs(name, monkeypatch):
     monkeypatch.setenv("MPLBACKEND", "Agg")

@@ -101,7 +101,7 @@ def test_command_runs(installed, tmp_path, arguments, said):
     "weft new icebreaker 'my own' --network digits.tflite; make -C 'my own' lint run ON=golden",
     pytest.param("weft report digits.tflite --board icebreaker", marks=pytest.mark.slow),
     pytest.param("weft boards; weft devices --no-ask --json; weft doctor", marks=pytest.mark.slow),
-    pytest.param("weft generate -o core.v; weft generate --bus axi -o kit", marks=pytest.mark.slow),
+    pytest.param("weft generate -o core.v; weft generate --bus axi -o kit", marks=pytest.mark.long),
     pytest.param("weft demo; weft run digits.tflite --on board --board icebreaker --for networks",
                  marks=pytest.mark.slow),
     pytest.param("weft new icebreaker mine; make -C mine sim", marks=pytest.mark.long),

@@ -1,6 +1,7 @@
 """Limits of the sources' structure, without exceptions."""
 
 import ast
+import functools
 import re
 from collections import Counter
 from pathlib import Path
@@ -43,11 +44,14 @@ def sources(root, *folders):
     return [path for path in paths if "files" not in path.parts]
 
 
+@functools.cache
+def _tree(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def trees(root, *folders):
     """The syntax tree of each file."""
-    return {
-        path: ast.parse(path.read_text(encoding="utf-8")) for path in sources(root, *folders)
-    }
+    return {path: _tree(path) for path in sources(root, *folders)}
 
 
 def elaborates(root, hardware="hw"):

@@ -272,6 +272,7 @@ def disordered(text, random):
     return "\n".join(modules)
 
 
+@pytest.mark.slow
 def test_a_whole_design_in_another_order(board):
     text = disordered(board, random.Random(1))
     assert len(text) > len(board) / 2 and text.count("  cell ") == board.count("  cell ")

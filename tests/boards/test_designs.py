@@ -5,6 +5,7 @@ import pytest
 from digits import CNN
 from graph_runner import run_graph
 from network_core_networks import NetworkBuilder
+from tiers import quick
 
 import weft
 from weft.boards.bitstream import prepare
@@ -46,7 +47,7 @@ def test_an_hx8k_holds_a_small_network():
         weft.load(CNN).compile(target)
 
 
-@pytest.mark.parametrize("name, blocks", [("icebreaker", 8), ("ice40-hx8k-evn", 0)])
+@pytest.mark.parametrize("name, blocks", quick(1, [("icebreaker", 8), ("ice40-hx8k-evn", 0)]))
 def test_an_ice40_multiplies_in_the_blocks_that_it_has(name, blocks):
     board = BOARDS[name].built_for("networks")
     assert prepare(board, board.config).rtlil.count("cell \\SB_MAC16 ") == blocks

@@ -1,7 +1,6 @@
 """The designs of the performance table: each matches its device, and can be elaborated."""
 
 import pytest
-from tiers import quick
 
 from weft.boards.presets import PRESETS, component
 from weft.boards.toolchain import to_rtlil
@@ -15,9 +14,10 @@ def test_target_is_that_of_the_device(entry):
     assert sum(goal is not None for goal in (entry.goal, entry.clock, entry.luts)) == 1
 
 
-@pytest.mark.parametrize(("name", "ports"), quick(1, [
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "ports"), [
     ("array-4x4x4", {"a", "b", "south"}), ("ice40hx8k", {"rx", "tx"}),
-]))
+])
 def test_is_an_array_or_an_accelerator_with_its_pins(name, ports):
     text = to_rtlil(component(PRESETS[name]))
     top = text[text.index("module \\top\n") :]

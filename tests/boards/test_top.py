@@ -36,7 +36,7 @@ def icebreaker():
 
 
 @pytest.mark.parametrize("board", tiers(
-    BOARDS, "icebreaker", "ulx3s-85f", long=LONG
+    BOARDS, "icebreaker", long=LONG
 ))
 def test_every_board_is_elaborated(board):
     design = small(board)
@@ -88,6 +88,7 @@ def test_a_board_of_full_size(icebreaker):
     assert design.key != icebreaker.key
 
 
+@pytest.mark.slow
 def test_equal_boards_give_equal_text(icebreaker):
     again = small(BOARDS["icebreaker"])
     assert (again.rtlil, again.constraints) == (icebreaker.rtlil, icebreaker.constraints)

@@ -37,6 +37,7 @@ def serving(*arguments):
             process.kill()  # a process in the background may ignore Ctrl-C
 
 
+@pytest.mark.slow
 def test_serves_one_client_after_another(monkeypatch):
     monkeypatch.setattr("weft.host.tcp._PROBE_TIMEOUT", 600)  # the machine may be slow
     a = np.arange(-60, 60, dtype=np.int8).reshape(12, 10)

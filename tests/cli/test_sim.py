@@ -74,6 +74,7 @@ def test_runs_checks_and_network(here, capsys, monkeypatch):
     assert struct.unpack(">II", data[16:24]) == (1600, 900)
 
 
+@pytest.mark.slow
 def test_network_only_skips_the_checks(here, capsys, monkeypatch):
     drawn = []
     monkeypatch.setattr(
@@ -123,6 +124,7 @@ def test_writes_a_trace_of_bf16_products(here, capsys):
     assert files(here) == ["out/weft.vcd"]
 
 
+@pytest.mark.slow
 def test_says_why_there_is_no_picture(here, capsys, no_picture, few_images):
     assert main(["sim", *SMALL, "--network-only"]) == 0
     assert capsys.readouterr().out.endswith(
@@ -149,6 +151,7 @@ def test_fails_if_a_sum_differs_from_golden(capsys, monkeypatch, no_picture, few
     assert said.err == "weft: error: results of layer 2 must equal the golden model's\n"
 
 
+@pytest.mark.slow
 def test_fails_if_cycles_differ_from_the_prediction(capsys, monkeypatch, no_picture, few_images):
     real = weft.cycles.predict
 

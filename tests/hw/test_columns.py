@@ -36,6 +36,7 @@ def test_a_core_for_products():
     assert set(kinds(Core(config))) == {"dsp", "ram", "logic"}
 
 
+@pytest.mark.slow
 def test_a_core_for_networks_has_its_columns_from_the_right_and_one_more():
     config = small_network_core(**FIELDS | {"cols": 4}, multiplier="fip", words=1024, b_words=32)
     expected = [config.array.resource(col) for col in reversed(range(4))]

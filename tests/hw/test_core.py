@@ -58,7 +58,7 @@ def test_benches_pass_on_icarus(case):
     passes("icarus", case)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_benches_of_bf16_pass_on_icarus():
     config, _ = ICARUS["2x1-bf16"]
     names = "shapes", "kinds", "bf16_chains", "resident_c", "page_overlaps"

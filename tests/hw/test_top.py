@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import pytest
 from amaranth.hdl import Cat
 from amaranth.lib.data import View
 
@@ -61,6 +62,7 @@ def test_jobs_run_through_flat_ports():
     simulate(top, source, sink, background=[checker(results(top), "results")])
 
 
+@pytest.mark.slow
 def test_the_order_of_the_activity_bits():
     top = Top(CONFIG)
     names = ("words_in", "active", "starved", "stalled", "words_out", "busy")

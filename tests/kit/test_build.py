@@ -48,6 +48,7 @@ def test_links_and_manifest_match_the_files(kits, bus):
     }
 
 
+@pytest.mark.slow
 def test_same_bytes_in_another_process(kits, tmp_path):
     """With another hash seed, folder and time zone."""
     env = {**os.environ, "PYTHONHASHSEED": "7", "TZ": "Pacific/Chatham"}

@@ -83,6 +83,7 @@ def test_every_name_has_the_prefix():
     assert b"addrmap mm {" in files[f"{ip.name}.rdl"]
 
 
+@pytest.mark.slow
 def test_the_kit_has_the_prefix(kits):
     ip, files = kits("axi", prefix="dense_1")
     assert ip.name == "dense_1_axi_2x4x1"

@@ -236,7 +236,7 @@ def test_the_simulated_verbs(request, kind):
     assert re.search(r" on sim.* [\d,]+ cycles, .*equal to ", make(folder, "run", "ON=sim"))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_view_shows_signals_of_the_trace(product):
     assert ": 1 test passed in " in make(product, "sim", "WAVES=1")
     view = (product / "waves.gtkw").read_text()
@@ -244,6 +244,7 @@ def test_the_view_shows_signals_of_the_trace(product):
     assert {*shown} <= signals(product / "out" / "weft.vcd") and len(shown) == 10
 
 
+@pytest.mark.slow
 def test_an_ip_core_has_no_board(tmp_path):
     core = tmp_path / "my core"
     create(core, IP, None)
@@ -271,7 +272,7 @@ def test_lint_of_an_ip_core(core):
     assert done.returncode == 2 and "%Warning-WIDTHTRUNC: top.v:" in done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_kit_is_made_again_when_the_design_has_changed(core, tmp_path):
     folder = shutil.copytree(core, tmp_path / "copy")
     before = (folder / "core" / "kit.json").stat().st_mtime_ns

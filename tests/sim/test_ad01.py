@@ -6,7 +6,7 @@ import pytest
 from weft.config import Config
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_network(accelerators, mlperf_tiny):
     with np.load(mlperf_tiny / "ad01_int8.npz") as file:
         network = dict(file)

@@ -69,7 +69,10 @@ def test_texts(core):
 @pytest.mark.parametrize("shape, tied", [
     # Its embedding has more vectors than there are heads with a scale of their own.
     (Shape(dim=288, layers=1, heads=6, kv_heads=2, hidden=40, vocab=24, positions=16), True),
-    (Shape(dim=64, layers=2, heads=2, kv_heads=2, hidden=33, vocab=16, positions=48), False),
+    pytest.param(
+        Shape(dim=64, layers=2, heads=2, kv_heads=2, hidden=33, vocab=16, positions=48), False,
+        marks=pytest.mark.long,
+    ),
 ])
 def test_shapes(core, shape, tied):
     weights = quantized(shape, seed=3, tied=tied)

@@ -12,6 +12,7 @@ CORNERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", CORNERS.values(), ids=CORNERS)
 def test_accepts_corners(config):
     assert lint(config) == ""

@@ -90,6 +90,7 @@ def test_a_network_over_the_wires(driver):
     check_network(program, driver)
 
 
+@pytest.mark.slow
 def test_a_matrix_product_over_the_wires(driver):
     rng = np.random.default_rng(2)
     a, b = rng.integers(-128, 128, (4, 6), np.int8), rng.integers(-128, 128, (6, 5), np.int8)

@@ -5,7 +5,6 @@ import pytest
 from digits import CNN
 from network_cores import PROGRAM
 from network_programs import random_inputs
-from tiers import quick
 
 import weft
 from weft.host.recovery import AcceleratorError
@@ -149,7 +148,8 @@ def test_two_programs_in_one_memory(runner, program, case):
     runner.program_base = 0
 
 
-@pytest.mark.parametrize("fill", quick(1, [0xAA, 0x55]))
+@pytest.mark.slow
+@pytest.mark.parametrize("fill", [0xAA, 0x55])
 def test_power_lost_between_two_lists(program, case, fill):
     """The core starts with random maps and empty buffers; all lists run again."""
     x, wanted = case

@@ -36,12 +36,11 @@ CORES = {"hardwired": SIMULATED, "microprogram": MICRO, "one row": ROW, "early":
 SLOW = {f"slow {n}": config for n, config in enumerate(SIMULATED_SLOWLY)}
 LONG = {f"long {n}": config for n, config in enumerate(SIMULATED_LONG)}
 ALL = CORES | SLOW | LONG
-QUICK = "hardwired", "microprogram"
 NONE, OPCODE, FIELD, ADDRESS, DEADLOCK = list(ListError)[:5]
 
 
 @pytest.fixture(scope="module", params=tiers(
-    {name: name for name in ALL}, *QUICK, long=[*LONG, "early"]
+    {name: name for name in ALL}, "hardwired", long=[*LONG, "early"]
 ))
 def core(request):
     with NetworkSimulation(ALL[request.param]) as simulation:
@@ -160,7 +159,7 @@ COMBINATIONS = {
 
 
 @pytest.fixture(
-    scope="module", params=tiers({name: name for name in (*CORES, "program memory")}, *QUICK)
+    scope="module", params=tiers({name: name for name in (*CORES, "program memory")}, "hardwired")
 )
 def any_core(request):
     with NetworkSimulation((CORES | {"program memory": PROGRAM})[request.param]) as simulation:

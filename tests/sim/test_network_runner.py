@@ -137,7 +137,8 @@ def test_matrix_products():
 @pytest.mark.parametrize("name, config, limit", [
     ("ad01_int8", BATCH1_85F.config, 1_006),
     pytest.param("kws_int8", LARGE, 13_650, marks=pytest.mark.long),
-    ("resnet8_int8", LARGE, 33_600), ("vww_96_int8", LARGE, 52_500),
+    pytest.param("resnet8_int8", LARGE, 33_600, marks=pytest.mark.long),
+    ("vww_96_int8", LARGE, 52_500),
 ])
 def test_mlperf_tiny(mlperf_tiny, name, config, limit):
     program = weft.load(mlperf_tiny / f"{name}.tflite").compile(config)

@@ -116,9 +116,8 @@ def sweep(transport, config, entries):
             return np.frombuffer(data, np.uint8)[:count]
 
 
-@pytest.mark.parametrize("mode", [
-    "tflite", *(pytest.param(mode, marks=pytest.mark.slow) for mode in ("single", "onnx")),
-])
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["tflite", "single", "onnx"])
 def test_equals_golden_on_every_kind_of_sum(mode, transports, sums, triples):
     random = np.random.default_rng(SEED)
     core = config(mode)

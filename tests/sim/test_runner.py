@@ -91,7 +91,9 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("case", tiers(WRONG, "data", "no result"))
+@pytest.mark.parametrize("case", tiers(
+    WRONG, "data", "no result", long={"tag", "changed", "description", "waits"}
+))
 def test_fails_on_wrong_hardware(benches, tiny, case):
     port, value, testcase, message = case
     with pytest.raises(BenchError, match=message) as caught:

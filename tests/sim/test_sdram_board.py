@@ -58,7 +58,7 @@ def test_the_chip_of_a_board():
         )))
 
 
-@pytest.mark.parametrize("file", [CNN, MLP])
+@pytest.mark.parametrize("file", [CNN, pytest.param(MLP, marks=pytest.mark.long)])
 def test_a_network_that_is_larger_than_the_memory_of_the_chip(driver, file):
     pytest.importorskip("tflite")
     program = weft.load(file).compile(TARGET)

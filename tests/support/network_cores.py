@@ -77,13 +77,13 @@ MICRO_LOGIC = network_core_config(
 )
 SIMULATED_SLOWLY = [
     ONNX,
-    network_core_config(
-        4, 4, 4, 4, target="ecp5", requantize="single", multiply_maps=True, **_SIZES
-    ),
     # It `is_spread`: registers for long wires, and a panel buffer that holds a pixel.
     network_core_config(8, 2, 4, 2, early=True, multiplier="fip", read_vectors=2, **_SIZES),
 ]
 SIMULATED_LONG = [
+    network_core_config(
+        4, 4, 4, 4, target="ecp5", requantize="single", multiply_maps=True, **_SIZES
+    ),
     network_core_config(2, 2, 2, 2, read_vectors=2, **_SIZES),
     network_core_config(5, 4, 4, 4, target="ecp5", dsp_cols=2, **_SIZES),  # as many banks as rows
     network_core_config(2, 4, 4, 1, target="gowin", scale_cycles=2, read_vectors=1, **_SIZES),

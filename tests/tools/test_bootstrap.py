@@ -52,6 +52,7 @@ def test_rejects_a_machine_without_programs_and_without_apt(tree):
     assert not (tree / ".venv").exists()
 
 
+@pytest.mark.slow
 def test_removes_the_environment_if_a_step_fails(tree):
     """No program is missing, but the lock is damaged."""
     (tree / "locks" / "sim.txt").write_text("!\n", encoding="utf-8")

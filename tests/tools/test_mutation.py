@@ -217,7 +217,7 @@ def test_processes_that_tests_start_import_the_mutant(tool, tree, workspace):
 
 @pytest.mark.slow
 def test_a_test_beyond_the_processor_limit_fails(tool, workspace, monkeypatch):
-    monkeypatch.setattr(tool.workspace, "CPU", -95)  # 5 s of the budget's 100 s
+    monkeypatch.setattr(tool.workspace, "CPU", -97)  # 3 s of the budget's 100 s
     hang = workspace.tree / "tests" / "test_hang.py"
     hang.write_text("def test_it():\n    while True: pass\n")
     test = workspace.failure(["tests/test_hang.py"], mutant=None, budget=100)

@@ -12,7 +12,7 @@ def sounds():
     return train_wake_word.examples(2, 1)
 
 
-@pytest.mark.parametrize("count", [6, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [6, pytest.param(1000, marks=pytest.mark.long)])
 def test_a_step_is_one_list(sounds, count):
     bands = np.concatenate([bands for bands, _ in sounds])
     data = train_wake_word.network_file(train_wake_word.random_weights(1), bands[None])

@@ -96,6 +96,7 @@ class ApbAccess:
             pass
 
 
+@pytest.mark.slow
 def test_lists_and_resets_over_the_bus():
     dut = WrappedNetworkCore()
     bus = ApbAccess(dut)

@@ -240,6 +240,7 @@ def test_errors_are_reported_and_the_engine_goes_on():
     assert writes.pulses[0] == 0 and writes.pulses[1] > 0
 
 
+@pytest.mark.slow
 def test_bad_descriptors_are_dropped():
     program = program_of(CONFIGS["3x4x2"], 4, jobs=2, size=1 << 13)
     program.descriptors.insert(0, bytes(64))

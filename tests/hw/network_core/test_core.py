@@ -43,6 +43,7 @@ def places(case):
     )
 
 
+@pytest.mark.slow
 def test_a_list_in_the_simulator_of_amaranth(case):
     status = amaranth_list(CHIP, *places(case))
     assert status["job"] == case.jobs

@@ -1,6 +1,7 @@
 """Tests of complete accelerators at their two pins, bit by bit."""
 
 import numpy as np
+import pytest
 from amaranth.back import rtlil
 from amaranth.hdl import ClockDomain
 from network_cores import small_network_core
@@ -90,6 +91,7 @@ def test_a_list_over_the_wires():
     assert len(done.payload) == 8
 
 
+@pytest.mark.slow
 def test_a_core_for_networks_has_no_combinational_loop():
     """The simulator does not detect one; the export does."""
     text = rtlil.convert(

@@ -131,6 +131,7 @@ def test_splits_long_results_into_frames(fast):
     run(config, bench, fast)
 
 
+@LONG_SERIAL
 def test_reads_registers(fast):
     async def bench(ctx, host):
         words = describe(CONFIG)
@@ -143,6 +144,7 @@ def test_reads_registers(fast):
     run(CONFIG, bench, fast)
 
 
+@LONG_SERIAL
 def test_abort_ends_a_job_that_waits_for_operands(fast):
     scenario = unfed([1])
 
@@ -184,6 +186,7 @@ def test_a_damaged_frame_has_no_effect(index, fast):
     run(CONFIG, bench, fast)
 
 
+@LONG_SERIAL
 def test_skips_noise_between_frames(fast):
     scenario = scenario_of(CONFIG)
 
@@ -216,6 +219,7 @@ def test_rejects_invalid_frames(fast):
     run(CONFIG, bench, fast)
 
 
+@LONG_SERIAL
 def test_abandons_a_frame_on_rx_error(fast):
     scenario = scenario_of(CONFIG)
 
@@ -279,6 +283,7 @@ def test_ignores_a_frame_with_an_unexpected_sequence_number(fast):
     run(CONFIG, bench, fast)
 
 
+@LONG_SERIAL
 def test_sequence_numbers_wrap(fast):
     dut, acks = FrameReceiver(bytes_in=4, target="generic", fast=fast), []
 
@@ -322,6 +327,7 @@ def test_a_frame_that_finds_no_space_changes_nothing(number, fast):
     assert b"".join(word.to_bytes(4, "little") for word in words) == b"".join(stored)
 
 
+@LONG_SERIAL
 def test_a_request_that_comes_while_the_previous_one_waits_is_dropped(fast):
     dut = FrameReceiver(bytes_in=4, target="generic", fast=fast)
     found = []

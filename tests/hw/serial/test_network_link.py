@@ -106,6 +106,7 @@ def test_frames_are_executed_once_and_in_order(fast):
     assert run(bench, fast) == {5: b"e" * 8, 6: b"e" * 4 + bytes(4)}
 
 
+@pytest.mark.slow
 def test_rejects_invalid_frames(fast):
     invalid = [
         (FrameType.COMMANDS, b"", b"type"), (FrameType.DONE, b"", b"type"),

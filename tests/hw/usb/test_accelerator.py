@@ -91,7 +91,7 @@ def test_a_matrix_product_over_usb():
     assert results == Frame(FrameType.RESULTS, 0, meta + y.tobytes())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_rate_of_full_speed():
     """Over 1 MB/s in each direction, with tokens and handshakes; the clock is 0.16 % too fast."""
     wires, count = pins(), 8

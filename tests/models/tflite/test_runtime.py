@@ -126,6 +126,7 @@ def test_a_refusal_of_the_runtime_says_why(rng):
         kernels.run("tflite.model", [np.zeros(4, np.int8)], attributes(data))
 
 
+@pytest.mark.slow
 def test_a_run_without_end_is_stopped(rng, monkeypatch):
     monkeypatch.setattr(runtime, "LIMIT", 3)
     one, x = T(data=np.ones((1, 1), np.float32)), T((1, 1), "float32")

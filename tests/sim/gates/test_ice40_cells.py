@@ -51,6 +51,7 @@ def test_logic_equals_yosys(verdict):
     assert logic(verdict) == "EQUAL"
 
 
+@pytest.mark.slow
 def test_memory_equals_yosys(verdict):
     assert memory(verdict) == "EQUAL"
 

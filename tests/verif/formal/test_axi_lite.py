@@ -101,6 +101,7 @@ def test_correct_slave_keeps_every_rule(rules):
     assert (set(report.rules), set(report.covers)) == (set(rules.RULES), set(rules.COVERS))
 
 
+@pytest.mark.slow
 def test_each_bug_violates_its_rule():
     benches = [
         bench(bug, next(rules for rules in KINDS if rule in rules.RULES))

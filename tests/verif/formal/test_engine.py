@@ -58,6 +58,7 @@ def test_decides_only_the_given_bits():
     assert answers(*decide([Counter(100)], [{"own[0]": REACH}])) == {"own[0]": "reached"}
 
 
+@pytest.mark.slow
 def test_no_verdict_in_time_is_an_error():
     class Hard(wiring.Component):
         """A product of two free numbers is never this prime."""

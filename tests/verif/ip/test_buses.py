@@ -39,7 +39,9 @@ def benches(ip, simulator, verilog=None, **options):
 
 
 @pytest.mark.parametrize("case", tiers(
-    CASES, long={"apb", "stream-bf16-clocks", "axi-wide", "axi-clocks-verilator", "wishbone"}
+    CASES, long={
+        "apb", "apb-clocks", "stream-bf16-clocks", "axi-wide", "axi-clocks-verilator", "wishbone",
+    }
 ))
 def test_benches_pass(case):
     simulator, ip = case
@@ -78,6 +80,7 @@ def test_apb_benches_find_a_bug(port, value, testcase, message):
         benches(ip, "icarus", broken, testcase=testcase)
 
 
+@pytest.mark.slow
 def test_benches_find_an_unknown_payload():
     broken = with_output(ip_verilog(TESTED), TESTED.name, "s_axil_rdata", "32'bz")
     with pytest.raises(BenchError, match="s_axil_rdata must be known, not Z"):
