@@ -103,10 +103,10 @@ def test_network_only_skips_the_checks(here, capsys, monkeypatch):
 FLOATS = ["--dtype", "bf16", "--rows", "2", "--cols", "2", "--a-words", "256", "--b-words", "256"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("more, accuracy", [
-    pytest.param([], r"97\.78%", marks=pytest.mark.slow),
-    # The host adds the bias, at the end.
-    pytest.param(["--c-words", "0", "--flush-subnormals"], r"97\.\d\d%", marks=pytest.mark.long),
+    ([], r"97\.78%"),
+    (["--c-words", "0", "--flush-subnormals"], r"97\.\d\d%"),  # the host adds the bias, at the end
 ])
 def test_runs_the_network_in_bf16(more, accuracy, capsys, no_picture):
     assert main(["sim", *FLOATS, *more, "--network-only"]) == 0

@@ -20,7 +20,7 @@ async def bad(tb):
 '''
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_runs_a_file_and_a_case_of_it(here, capsys):
     (here / "my_tests.py").write_text(TESTS)
     assert main(["sim", "--test", "my_tests.py", *DESIGN]) == 1

@@ -65,8 +65,8 @@ def test_passes_with_a_network_core(kits, bus, fields, tmp_path):
     assert last.strip() == f"{ip.name} on icarus: {NETWORK_TESTS} of {NETWORK_TESTS} tests passed"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("fields", [{}, pytest.param(PROGRAM, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("fields", [{}, PROGRAM])
 def test_a_wrong_product_of_a_network_core_fails(kits, fields, tmp_path):
     """The bench expects a product with another value of A than the core gets."""
     ip, files = kits("networks", **fields)
@@ -90,7 +90,7 @@ def test_a_driver_that_loses_a_part_of_the_program_fails(kits, tmp_path):
     assert re.search(r"test_driver.driver_computes +FAIL", done.stdout + done.stderr)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_fails_on_an_inverted_interrupt(kits, tmp_path):
     ip, files = kits("axi")
     text = files[f"{ip.name}.v"].decode()  # the top module comes first

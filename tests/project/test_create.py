@@ -399,7 +399,7 @@ def test_the_slow_verbs_of_an_ip_core(core, tmp_path):
     assert "top on verilator: 2 of 2 tests passed\n" in make(plain, "sim", "SIM=verilator")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_build_of_an_ip_core(core):
     # One PE and small buffers: the synthesis takes a tenth of that of the template's design.
     (core / "design.toml").write_text(to_toml(Config(

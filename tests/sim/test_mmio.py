@@ -25,7 +25,7 @@ CONFIG = Config(
 
 
 @pytest.fixture(scope="module", params=tiers(
-    {bus: bus for bus in ("axi", "wishbone", "apb")}, long={"apb"}
+    {bus: bus for bus in ("axi", "wishbone", "apb")}, long={"apb", "wishbone"}
 ))
 def core(request):
     registers = SimRegisters(Ip(config=CONFIG, bus=request.param))

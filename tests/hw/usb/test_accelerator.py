@@ -73,7 +73,7 @@ def test_a_list_over_usb():
     assert done.payload[:4] == bytes([NetworkState.ERROR, ListError.OPCODE, 0, 0])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_matrix_product_over_usb():
     scenario = Scenario(CONFIG)
     a, b = scenario.operands(2, 2, 3)

@@ -91,7 +91,9 @@ class AnyJob(wiring.Component):
 @pytest.mark.slow
 @pytest.mark.parametrize("config", [
     small_network_core(2, 2, 2), small_network_core(1, 4, 4, read_vectors=4),
-    small_network_core(8, 8, 8, words=4096, early=True),  # its rows read a copy of the offset
+    pytest.param(  # its rows read a copy of the offset
+        small_network_core(8, 8, 8, words=4096, early=True), marks=pytest.mark.long
+    ),
 ])
 def test_no_request_lies_beyond_the_limits(config):
     prove_by_induction(AnyJob(config), "violated", steps=2 + is_spread(config))

@@ -251,7 +251,7 @@ def test_a_map_that_is_read_in_one_row_and_joined(config):
     check_whole(network, row, joined, network.convolution(joined, 2), config=config)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_values_that_move_in_too_many_ways():
     """The host moves them: between two lists for a convolution, or instead of an operator."""
     network = OperatorNetwork(11, (1, 29, 23, 3))
