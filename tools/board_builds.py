@@ -2,10 +2,10 @@
 
     python -m tools.board_builds
 
-It reads the reports in ``out``, which the builds have written. A core that was not built is left
-out, so build all of them first. The boards with Gowin FPGAs, whose tools are others, have a record
-of their own, and so have the language cores and the network cores `networks-fast`; a record without
-a report in ``out`` stays as it is.
+It reads the reports in ``out``, which the builds have written with the sources of today. A core
+without a report keeps its row; the last column has the commit that it was built at. The boards
+with Gowin FPGAs, whose tools are others, have a record of their own, and so have the language
+cores and the network cores `networks-fast`.
 """
 
 import json
@@ -20,7 +20,7 @@ from weft.boards.toolchain import GOWIN_VERSIONS
 
 __all__ = [
     "designs", "fast_designs", "gowin_designs", "language_designs", "main", "measured",
-    "microgpt_designs", "table",
+    "microgpt_designs", "table", "with_rows_of",
 ]
 
 OUT = results.ROOT / "out"
@@ -74,11 +74,13 @@ def _record(board, core):
     return "microgpt-boards" if design.config.microprogram else "language-boards"
 
 
-def table(reports: Mapping[str, dict], resources: tuple[str, ...] = RESOURCES) -> str:
-    """A row for each report, by the name of its core, as Markdown."""
+def table(
+    reports: Mapping[str, dict], commit: str, resources: tuple[str, ...] = RESOURCES,
+) -> str:
+    """A row for each report, by the name of its core, as Markdown; ``commit`` is the last cell."""
     lines = [
-        f"| core | {' | '.join(resources)} | clock | reached |",
-        f"|---|{'---:|' * (len(resources) + 2)}",
+        f"| core | {' | '.join(resources)} | clock | reached | built at |",
+        f"|---|{'---:|' * (len(resources) + 2)}---|",
     ]
     for name, report in reports.items():
         used = (
@@ -87,7 +89,7 @@ def table(reports: Mapping[str, dict], resources: tuple[str, ...] = RESOURCES) -
         )
         lines.append(
             f"| `{name}` | {' | '.join(used)} | {report['clock']:.1f} MHz"
-            f" | {report['fmax']:.1f} MHz |"
+            f" | {report['fmax']:.1f} MHz | {commit} |"
         )
     return "\n".join(lines)
 
@@ -129,6 +131,12 @@ def fast_designs() -> Iterator[tuple[str, Callable[[], dict[str, str]]]]:
     return designs("fast-boards")
 
 
+def with_rows_of(before: dict, new: dict) -> list[list]:
+    """The rows of a new table, and those of a record for the other cores, by their names."""
+    named = {row[0]: row for one in (*before["tables"], new) for row in one["rows"]}
+    return [named[name] for name in sorted(named)]
+
+
 def main(folder: Path = OUT) -> int:
     """Make the records; the exit code."""
     if not any(folder.glob("*/report.json")):
@@ -145,12 +153,17 @@ def main(folder: Path = OUT) -> int:
         ),
         ("fast-boards", "Bitstreams of fast network cores", ABOUT_FAST, RESOURCES),
     ):
-        if reports := _reports(folder, name):
-            print(results.save(
-                name, [results.table(table(reports, resources))], title=title,
-                command="make boards", about=about,
-                of=["weft.boards.catalog", "weft.boards.bitstream"], designs=measured(reports),
-            ))
+        if not (reports := _reports(folder, name)):
+            continue
+        of = ["weft.boards.catalog", "weft.boards.bitstream"]
+        before = results.load(name)
+        new = results.table(table(reports, results.place(of)["commit"], resources))
+        kept = {row[0] for row in before["tables"][0]["rows"]} - {row[0] for row in new["rows"]}
+        print(results.save(
+            name, [{**new, "rows": with_rows_of(before, new)}], title=title,
+            command="make boards", about=about, of=of, before=before if kept else None,
+            designs=dict(sorted((before.get("designs", {}) | measured(reports)).items())),
+        ))
     return 0
 
 

@@ -240,7 +240,8 @@ def _git(root, *words):
 
 def save(
     name: str, tables: list[dict], *, title: str, command: str, about: str, of: Iterable[str],
-    designs: dict[str, dict[str, str]] | None = None, root: Path = ROOT,
+    designs: dict[str, dict[str, str]] | None = None, before: dict | None = None,
+    root: Path = ROOT,
 ) -> Path:
     """Write a record and all pages; the path of the record's page.
 
@@ -258,8 +259,14 @@ def save(
         Modules on which the values depend; their imports count, too.
     designs : dict, optional
         By the name of a row of hardware, `weft.boards.toolchain.digests` of what was measured.
+    before : dict, optional
+        The record of before, if some of its rows are kept. The new record has the commits of both,
+        and the digest of the older sources.
     """
     record = {"title": title, "command": command, "about": about, **stamp(of, root)}
+    if before:
+        commits = dict.fromkeys([*before["commit"].split(" and "), record["commit"]])
+        record |= {"commit": " and ".join(commits), "digest": before["digest"]}
     record |= {"designs": designs} if designs else {}
     store(name, {**record, "tables": tables}, root)
     write(root)

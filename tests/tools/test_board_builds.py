@@ -6,6 +6,11 @@ from types import SimpleNamespace
 from tools import board_builds, results
 from weft.boards.catalog import BOARDS
 
+REPORT = {
+    "board": "icebreaker", "used": {"LUT": 1, "FF": 2, "DSP": 3, "RAM": 4}, "clock": 54.0,
+    "capacity": {"LUT": 5, "FF": 6, "DSP": 7, "RAM": 8}, "fmax": 70.0, "digests": {"design": "i"},
+}
+
 
 def test_a_row_for_each_report():
     reports = {
@@ -15,9 +20,9 @@ def test_a_row_for_each_report():
             ("b", {"LUT": 4523, "DSP": 8, "RAM": 28}, {"LUT": 5280, "DSP": 8, "RAM": 30}),
         )
     }
-    assert board_builds.table(reports).splitlines()[2:] == [
-        "| `a` | 9 of 10 | - | 2 of 32 | 48.0 MHz | 50.0 MHz |",
-        "| `b` | 4,523 of 5,280 | 8 of 8 | 28 of 30 | 48.0 MHz | 50.0 MHz |",
+    assert board_builds.table(reports, "1a2b").splitlines()[2:] == [
+        "| `a` | 9 of 10 | - | 2 of 32 | 48.0 MHz | 50.0 MHz | 1a2b |",
+        "| `b` | 4,523 of 5,280 | 8 of 8 | 28 of 30 | 48.0 MHz | 50.0 MHz | 1a2b |",
     ]
 
 
@@ -26,17 +31,39 @@ def test_the_digests_are_the_ones_of_the_builds():
     assert board_builds.measured(reports) == {"new": {"design": "1", "conditions": "2"}}
 
 
+def test_a_core_without_a_report_keeps_its_row(tmp_path, monkeypatch):
+    """With the commit that it was built at; the sources of the record are the older ones."""
+    for name in ("place", "stamp"):
+        monkeypatch.setattr(results, name, lambda of, root=None: {"commit": "new", "digest": "2"})
+    monkeypatch.setattr(results, "write", lambda root: None)
+    columns = results.table(board_builds.table({"a": REPORT}, "old"))["columns"]
+    stored = {"boards": {
+        "commit": "old", "digest": "1", "designs": {"kept": {"design": "k"}},
+        "tables": [{"columns": columns, "rows": [["`kept`", 1], ["`icebreaker`", 2]]}],
+    }}
+    monkeypatch.setattr(results, "load", stored.__getitem__)
+    monkeypatch.setattr(results, "store", lambda name, record, root: stored.update({name: record}))
+    (tmp_path / "icebreaker").mkdir()
+    (tmp_path / "icebreaker" / "report.json").write_text(json.dumps(REPORT))
+    for commit in ("old and new", "old and new"):
+        assert board_builds.main(tmp_path) == 0
+        record = stored["boards"]
+        assert (record["commit"], record["digest"]) == (commit, "1")
+        assert record["tables"][0]["rows"] == [
+            ["`icebreaker`", "1 of 5", "3 of 7", "4 of 8", 54.0, 70.0, "new"], ["`kept`", 1],
+        ]
+        assert record["designs"] == {"icebreaker": {"design": "i"}, "kept": {"design": "k"}}
+
+
 def test_boards_with_gowin_fpgas_have_a_record_of_their_own(tmp_path, monkeypatch):
     def build(name):
         (tmp_path / name).mkdir()
-        report = {
-            "board": name, "used": {"LUT": 1, "FF": 2, "DSP": 3, "RAM": 4}, "clock": 54.0,
-            "capacity": {"LUT": 5, "FF": 6, "DSP": 7, "RAM": 8}, "fmax": 70.0,
-            "digests": {"design": name},
-        }
+        report = REPORT | {"board": name, "digests": {"design": name}}
         (tmp_path / name / "report.json").write_text(json.dumps(report))
 
     saved = {}
+    monkeypatch.setattr(results, "load", lambda name: {"tables": [{"rows": []}]})
+    monkeypatch.setattr(results, "place", lambda of: {"commit": "1a2b"})
     monkeypatch.setattr(results, "save", lambda name, tables, **rest: saved.update({
         name: (tables[0]["rows"], rest["designs"])
     }))
@@ -46,11 +73,11 @@ def test_boards_with_gowin_fpgas_have_a_record_of_their_own(tmp_path, monkeypatc
     assert board_builds.main(tmp_path) == 0
     assert saved == {
         "boards": (
-            [["`icebreaker`", "1 of 5", "3 of 7", "4 of 8", 54.0, 70.0]],
+            [["`icebreaker`", "1 of 5", "3 of 7", "4 of 8", 54.0, 70.0, "1a2b"]],
             {"icebreaker": {"design": "icebreaker"}},
         ),
         "gowin-boards": (
-            [["`tang-nano-9k`", "1 of 5", "2 of 6", "3 of 7", "4 of 8", 54.0, 70.0]],
+            [["`tang-nano-9k`", "1 of 5", "2 of 6", "3 of 7", "4 of 8", 54.0, 70.0, "1a2b"]],
             {"tang-nano-9k": {"design": "tang-nano-9k"}},
         ),
     }
