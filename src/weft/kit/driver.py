@@ -79,6 +79,10 @@ def _network_constants(ip):
         "DEPTH": f"{config.array.depth}u",
         "BANKS": f"{config.banks}u", "WORDS": f"{config.words}u", "VECTORS": f"{config.vectors}u",
         "PROGRAM_WORDS": f"{config.program_words}u", "BEAT_BYTES": f"{config.beat_bytes}u",
+        **({
+            "REGION": f"{config.region}u",
+            "REGIONS": f"{{{', '.join(f'{vectors}u' for vectors in config.regions)}}}",
+        } if config.resident else {}),
     }
 
 
