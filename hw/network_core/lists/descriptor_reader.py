@@ -146,7 +146,9 @@ class DescriptorReader(wiring.Component):
             m.d.sync += part.index.eq(part.index + 1)
             with m.If(part.index == 0):
                 header = part.data[:HEADER_BITS]
-                known = header.matches(*(kind.OPCODE | LIST_VERSION << 4 for kind in _kinds(self.config)))
+                known = header.matches(*(
+                    kind.OPCODE | LIST_VERSION << 4 for kind in _kinds(self.config)
+                ))
                 m.d.sync += [self.opcode.eq(header), bad_header.eq(~known)]
         found = []
         for number, (unused, bits) in enumerate(sorted(self._unused().items(), key=str)):

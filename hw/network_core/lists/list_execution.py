@@ -242,10 +242,11 @@ class ListExecution(wiring.Component):
         with m.If(reader.start):
             m.d.sync += for_job.eq(choose_job)
         # The loader adds the base to a source on the chip, if there are two memories.
-        for head, mine, base in (
-            *([(loads, ~for_job, 0 if self.config.program_words else window.base)] if loads else ()),
+        heads = [
+            (loads, ~for_job, 0 if self.config.program_words else window.base),
             (jobs, for_job, window.base),
-        ):
+        ]
+        for head, mine, base in heads if loads else heads[1:]:
             m.d.comb += [
                 head.begin.eq(self.begin), head.list.eq(self.list),
                 head.window.base.eq(base), head.window.limit.eq(window.limit),
@@ -331,8 +332,8 @@ class ListExecution(wiring.Component):
         """
         connect(m, log.writes, flipped(self.writes))
         connect(m, flipped(self.list_window), log.window)
-        loads_done = Signal(ReaderHead.COUNT_BITS)  # stays 0 without loads
-        complete = Const(0) if self.config.resident else self.load.done
+        ended = Const(0) if self.config.resident else self.load.done
+        loads_done, complete = Signal(ReaderHead.COUNT_BITS), ended
         if self.config.program_words:
             complete = complete & ~load_failed
         with m.If(complete & ~loads_done.all()):

@@ -273,7 +273,9 @@ class NetworkCoreConfig:
 
         With ``resident``, of all regions.
         """
-        return len(self.regions) * self.region if self.resident else max(self.words, self.program_words)
+        if self.resident:
+            return len(self.regions) * self.region
+        return max(self.words, self.program_words)
 
     @property
     def regions(self) -> tuple[int, ...]:

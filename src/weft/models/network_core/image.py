@@ -3,8 +3,8 @@
 The **setup** parts have lists that load resident weights and parameters, and these. They share the
 place of the maps, unless the core has a program memory: one is written and executed after the
 other, and nothing reads them after the setup. A core with ``resident`` has no loads: the host
-writes what the only setup part would load, and it takes no memory. The **run** parts have the lists of an inference, and
-the weights, parameters and ADD tables that each loads.
+writes what the only setup part would load, and it takes no memory. The **run** parts have the lists
+of an inference, and the weights, parameters and ADD tables that each loads.
 
 With a program memory, all of this lies there. If its timing is known, the run parts lie behind the
 maps on the chip, as far as there is room, and the **streams** are the rest: the data that each list

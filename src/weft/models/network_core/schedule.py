@@ -80,14 +80,14 @@ def schedule_buffers(
 def _check_resident(demands, words, config):
     """Raise ValueError if a core without loads has too few words of B, or parameter lines."""
     lines = sum(_lines(demand, demand.sizes.tiles) for demand in demands)
-    for what, field, least in (
+    for what, name, least in (
         ("words of B", "b_words", words), ("parameter lines", "lines", lines),
     ):
-        size = getattr(config, field)
+        size = getattr(config, name)
         if least > size:
             raise ValueError(
                 f"its layers need {least:,} {what}, and a core with resident has no loads, and"
-                f" {size:,}: {needed(field, least)}"
+                f" {size:,}: {needed(name, least)}"
             )
 
 
