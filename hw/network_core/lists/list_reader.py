@@ -130,8 +130,7 @@ class ListReader(wiring.Component):
         connect(m, run.writes, flipped(self.writes))
         m.d.comb += [
             run.begin.eq(go), run.cycles.eq(status.cycles),
-            run.written.eq(self.written),
-            run.job_done.eq(self.job_done),
+            run.written.eq(self.written), run.job_done.eq(self.job_done),
         ]
         connect(m, run.job, flipped(self.job))
         if starts_steps(self.config):

@@ -71,7 +71,18 @@ def dense(*columns, tables=()):
     return builder.graph()
 
 
+def two_sums():
+    builder = NetworkBuilder(np.random.default_rng(1), (1, 8))
+    x = builder.add(builder.dense(0, 8), 0)
+    builder.add(builder.dense(x, 8), x)
+    return builder.graph()
+
+
 @pytest.mark.parametrize("graph, text", [
+    (two_sums(), (
+        "net: its layers need 2 ADD tables, and a core with resident has no loads, and one:"
+        " [network_core] resident must be false"
+    )),
     (dense(256, 40), (
         "net: its layers need 384 words of B, and a core with resident has no loads, and 256:"
         " [network_core] b_words must be at least 384"
@@ -80,7 +91,7 @@ def dense(*columns, tables=()):
         "net: its layers need 80 parameter lines, and a core with resident has no loads, and 64:"
         " [network_core] lines must be at least 80"
     )),
-], ids=["words", "lines"])
+], ids=["tables", "words", "lines"])
 def test_what_does_not_fit_is_refused(graph, text):
     with rejects(UnfitError, text):
         compile_network_core(graph, target_of(RESIDENT))
