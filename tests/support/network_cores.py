@@ -7,9 +7,8 @@ from weft.network_core.config import OPTIONS, SIZES, NetworkCoreConfig
 
 __all__ = [
     "BATCH1", "EARLY", "EARLY_ROW", "LARGE", "MICRO", "MICRO_LOGIC", "ODD", "ONNX", "PROGRAM",
-    "PROGRAM_ROW", "RESIDENT", "ROW", "SIMULATED", "SIMULATED_LONG", "SIMULATED_SLOWLY", "SMALL", "SPRAM",
-    "TINY",
-    "network_core_config", "small_network_core",
+    "PROGRAM_ROW", "RESIDENT", "ROW", "SIMULATED", "SIMULATED_LONG", "SIMULATED_SLOWLY", "SMALL",
+    "SPRAM", "TINY", "network_core_config", "small_network_core",
 ]
 
 

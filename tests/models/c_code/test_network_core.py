@@ -29,7 +29,7 @@ from weft.network_core.ip import NetworkIp
 from weft.network_core.register_map import REGISTERS
 
 CHIP = network_core_config(3, 4, 4, 2)
-NOT_LOADED, NULL, ABORTED, REFUSED, IDLE, BUSY = -11, -3, -6, -5, -14, 1
+NOT_LOADED, NULL, RANGE, ABORTED, REFUSED, IDLE, BUSY = -11, -3, -4, -6, -5, -14, 1
 
 
 def inputs_of(program, count=2):
@@ -409,6 +409,12 @@ def test_a_core_without_loads(tmp_path):
         assert error == 0
         np.testing.assert_array_equal(y, run_graph(graph, [x])[graph.outputs[0]].reshape(y.shape))
     assert registers.read(4 * REGISTERS.index("net_cycles")) == program.cycles
+    for region, vectors in enumerate(RESIDENT.regions):
+        last = region * RESIDENT.region + vectors - 1
+        assert network.driver.call("write", last, None, bytes(8), 8) == RANGE
+        assert network.driver.call("write", last, None, bytes(4), 4) == 0
+        refused = RANGE if region else 0
+        assert network.driver.call("read", last, ctypes.create_string_buffer(4), 4) == refused
     registers.close()
 
 
