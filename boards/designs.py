@@ -87,15 +87,17 @@ NETWORKS_25F = NetworkDesign(
     clock=110, baud=3_000_000,
 )
 
-# For networks of fully connected layers, whose weights stay in B: 512 words in 128 block RAMs of 36
-# bits, and 16 words in LUT RAM. The memory takes 16 blocks (16 KiB). 7 of the 16 columns multiply
-# in DSP blocks. All PEs have the same step, so no layer waits for operand registers between them.
+# For networks of fully connected layers, whose weights stay in B, where the host writes them: 512
+# words in 128 block RAMs of 36 bits, and 16 words in LUT RAM. The weights of ad01 alone are 516
+# words, and with two ports a word would take 228 of the 208 blocks. The memory takes 16 blocks (16
+# KiB). 7 of the 16 columns multiply in DSP blocks. All PEs have the same step, so no layer waits
+# for operand registers between them.
 BATCH1_85F = NetworkDesign(
     config=NetworkCoreConfig(
         array=_core(rows=1, cols=16, depth=32, lanes=8, dsp_cols=7, hop=16),
-        words=512, b_words=528, lines=512, read_vectors=1,
+        words=512, b_words=528, lines=512, read_vectors=1, resident=True,
     ),
-    clock=95.8333, baud=3_000_000, placer="static", seed=2,
+    clock=95.8333, baud=3_000_000, placer="static", seed=2, placed=False,
 )
 
 # The array of a core with a microprogram.

@@ -13,7 +13,8 @@
 //   'Q' first count                            answer: the bytes
 //   'M' and the numbers of struct AxiTiming    sets the timing and the errors of the memory
 //
-// The macros DEPTH (bytes of a vector), BANKS, BANK_BITS, VECTORS (of the memory), READ_VECTORS and
+// The macros DEPTH (bytes of a vector), BANKS, BANK_BITS, VECTORS (of the memory), WRITABLE
+// (vectors that the host writes: more than VECTORS in a core with resident), READ_VECTORS and
 // AXI_BYTES (of the AXI4 memory, or 0) are required.
 
 #include <unistd.h>
@@ -76,7 +77,7 @@ uint32_t number(uint32_t address) {
 // The core, its clock, and a copy of all that the host has written.
 class Core {
 public:
-    Core() : shadow_(size_t(VECTORS) * DEPTH) {}
+    Core() : shadow_(size_t(WRITABLE) * DEPTH) {}
 
     void store(uint32_t first, const Bytes& data) {
         for (uint32_t n = 0; n < data.size() / DEPTH; n++) {
@@ -253,7 +254,8 @@ int main() {
             continue;
         }
 #endif
-        if (area[0] > VECTORS || area[1] > VECTORS - area[0]) fail("vectors must be in the memory");
+        const uint32_t vectors = command == 'W' ? WRITABLE : VECTORS;
+        if (area[0] > vectors || area[1] > vectors - area[0]) fail("vectors must be in the memory");
         if (command == 'W') {
             Bytes data(size_t(area[1]) * DEPTH);
             read_whole(data.data(), data.size());

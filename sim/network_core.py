@@ -123,6 +123,7 @@ def network_model(config: NetworkCoreConfig) -> Path:
     defines = [
         f"DEPTH={config.array.depth}", f"BANKS={config.banks}",
         f"BANK_BITS={(config.banks - 1).bit_length()}", f"VECTORS={config.vectors}",
+        f"WRITABLE={config.banks * config.address_words if config.resident else config.vectors}",
         f"READ_VECTORS={config.read_vectors}", f"AXI_BYTES={AXI_MEMORIES * config.program_bytes}",
     ]
     return verilated.executable(

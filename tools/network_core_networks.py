@@ -24,8 +24,8 @@ One inference on a network core, from START to done, at the clock of the board. 
 that the project accepts."""
 SIZES = """\
 Bytes of the memory. Setup shares the place of the maps, so the memory needs the larger one of the
-two, and the other areas. The two last columns are bytes on the link, with the headers of frames. ad
-takes its weights in 25 setup lists."""
+two, and the other areas. The two last columns are bytes on the link, with the headers of frames.
+The core of ad01 has no loads: the host writes its weights, and it has no setup."""
 
 NPUS = """\
 **Share of the peak** is MAC / (cycles * MAC/cycle); with all MACs of the network, those of channels

@@ -6,10 +6,11 @@ A core whose memory has one port is a `weft.hw.network_core.micro.core.MicroCore
 from amaranth.hdl import Module, Mux, ResetInserter, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.utils import ceil_log2
 
 from weft.hw.network_core.array_section import ArraySection
 from weft.hw.network_core.interface import NetworkInterface, choose_memory, stream_by_memory
-from weft.hw.network_core.layouts import is_of_unit
+from weft.hw.network_core.layouts import is_of_unit, region_of
 from weft.hw.network_core.lists.list_reader import ListReader
 from weft.hw.network_core.loads.loader import AddTables, ListLoader, LoadedBuffer
 from weft.hw.network_core.memory.banked_memory import BankedMemory, ReadArbiter, WriteArbiter
@@ -110,6 +111,9 @@ class NetworkCore(wiring.Component):
     With a program memory, a `ProgramMemory` has lists with their logs, and sources of loads. Each
     list and each load tells whether it reads that memory or the one on the chip.
 
+    With ``resident`` there is no loader: the host's writes reach the buffers of weights, of
+    parameters and of ADD, by their addresses.
+
     While no list runs, all blocks except the memory, its arbiters and the list reader are reset,
     RESET cycles late. So an abort ends a list in any state. The array has no reset: the next list
     waits until it is empty, and until no read of these blocks is in flight.
@@ -137,7 +141,8 @@ class NetworkCore(wiring.Component):
         m = Module()
         m.submodules.list_reader = list_reader = ListReader(self.config)
         m.submodules.memory = memory = BankedMemory(self.config)
-        names = [name for name in _CLIENTS if name != "unit" or self.config.has_units]
+        absent = {"unit": not self.config.has_units, "loads": self.config.resident}
+        names = [name for name in _CLIENTS if not absent.get(name)]
         m.submodules.read_arbiter = reads = ReadArbiter(self.config, clients=len(names))
         m.submodules.write_arbiter = writes = WriteArbiter(self.config)
         program = self._program(m, list_reader) if self.config.program_words else None
@@ -147,7 +152,10 @@ class NetworkCore(wiring.Component):
         m.d.sync += [reset.eq(list_reader.halt), late_reset.eq(reset)]
         early, late = ResetInserter(reset), ResetInserter(late_reset)
         sequencer, map_reader = self._steps(m, early, list_reader, memory)
-        b, lines, table = self._loads(m, late, list_reader, clients["loads"])
+        if self.config.resident:
+            b, lines, table = self._resident(m, writes)
+        else:
+            b, lines, table = self._loads(m, late, list_reader, clients["loads"])
         array = self._array(m, late_reset, sequencer, map_reader, b)
         output = self._output(m, late, list_reader, sequencer, array, lines, table, clients)
 
@@ -159,7 +167,8 @@ class NetworkCore(wiring.Component):
         connect(m, flipped(self.reads), clients["host"])
         connect(m, reads.memory, memory.reads)
         m.d.comb += memory.read_bank.eq(reads.read_bank)
-        connect(m, flipped(self.writes), writes.host)
+        if not self.config.resident:
+            connect(m, flipped(self.writes), writes.host)
         m.d.comb += [
             writes.store.eq(output.write), memory.write.eq(writes.write),
             writes.read_waits.eq(memory.reads.request.valid & ~memory.reads.request.ready),
@@ -271,6 +280,17 @@ class NetworkCore(wiring.Component):
         connect(m, list_reader.load, loader.load)
         if not config.program_words:
             connect(m, loader.reads, client)
+        buffers = self._buffers(m)
+        for name, buffer in buffers.items():
+            m.d.comb += buffer.write.eq(getattr(loader, name))
+        connect(m, flipped(self.window), loader.window)
+        if config.program_words:
+            m.d.comb += loader.program_limit.eq(self.program_limit)
+        return buffers.values()
+
+    def _buffers(self, m):
+        """The memories of B, of parameters and of ADD, in the order of `LoadTarget`."""
+        config = self.config
         buffers = {
             "b": LoadedBuffer(config, vectors=config.array.cols, words=config.b_words),
             "lines": LoadedBuffer(config, vectors=config.line_vectors, words=config.lines),
@@ -278,11 +298,29 @@ class NetworkCore(wiring.Component):
         }
         for name, buffer in buffers.items():
             m.submodules[f"buffer_{name}"] = buffer
-            m.d.comb += buffer.write.eq(getattr(loader, name))
-        connect(m, flipped(self.window), loader.window)
-        if config.program_words:
-            m.d.comb += loader.program_limit.eq(self.program_limit)
-        return buffers.values()
+        return buffers
+
+    def _resident(self, m, writes):
+        """The same memories without a loader: the host writes them, vector by vector."""
+        config, host = self.config, self.writes
+        place, region = region_of(config, host.payload.address)
+        m.d.comb += [
+            writes.host.payload.eq(host.payload),
+            writes.host.valid.eq(host.valid & (region == 0)),
+            host.ready.eq(writes.host.ready | (region != 0)),
+        ]
+        buffers = list(self._buffers(m).values())
+        for number, buffer in enumerate(buffers, 1):
+            write = buffer.write
+            in_word = ceil_log2(len(write.enable))  # bits of a vector's place in its word
+            m.d.comb += [
+                write.enable.eq(
+                    (host.valid & (region == number)) << (place[:in_word] if in_word else 0)
+                ),
+                write.word.eq(place >> in_word),
+                *(vector.eq(host.payload.data) for vector in write.data),
+            ]
+        return buffers
 
     def _array(self, m, reset, sequencer, map_reader, b):
         """Steps, A and B -> sums."""

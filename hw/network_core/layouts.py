@@ -12,7 +12,7 @@ from weft.network_core.descriptors import BANK_BITS, ListJob, ListLoad, places
 __all__ = [
     "ColumnParameters", "ComputedTile", "JobFields", "ListLoadFields", "MapChunk", "VectorAddress",
     "add_addresses", "add_vectors", "bank_bias", "beat_place", "in_memory", "is_of_unit",
-    "later_sum", "vector_number", "within",
+    "later_sum", "region_of", "vector_number", "within", "writable",
 ]
 
 
@@ -212,6 +212,24 @@ def in_memory(config, address, words=None):
     """
     words = config.words if words is None else words
     return (address.bank < config.banks) & ~address.word[ceil_log2(words) :].any()
+
+
+def writable(config, address):
+    """Whether the host may write the vector at ``address``: of the memory on the chip.
+
+    With ``resident``, of the memories of weights, parameters and the ADD table, too.
+    """
+    if not config.resident:
+        return in_memory(config, address)
+    place, region = region_of(config, address)
+    inside = Cat((region == n) & (place < size) for n, size in enumerate(config.regions))
+    return inside.any() & ~address.word[-1]
+
+
+def region_of(config, address):
+    """The place of a vector in its region, and the region; with ``resident``."""
+    bits = ceil_log2(config.region)
+    return address.word[:bits], address.word[bits : bits + ceil_log2(len(config.regions))]
 
 
 def within(config, address, vectors, base, limit):

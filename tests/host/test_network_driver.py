@@ -304,6 +304,20 @@ def test_rejects_a_write_before_it_is_sent(arguments, text):
         assert driver.run(at(LIST), at(LOG)).result == b"result!"
 
 
+@pytest.mark.parametrize("target", [0, 1, 2])
+def test_writes_a_core_without_loads(target):
+    """The vectors of each memory, and none behind it."""
+    config = dataclasses.replace(
+        CHIP, array=dataclasses.replace(CHIP.array, rows=1), read_vectors=1, resident=True
+    )
+    board = PipedNetworkBoard(config)
+    first, vectors = config.loaded_vector(target, 0), config.regions[1 + target]
+    with linked(board) as driver:
+        driver.write(split(first + vectors - 1, 1), b"1234")
+        with rejects(ValueError, f"vectors must be in 0..1023, not {first}..{first + vectors}"):
+            driver.write(split(first, 1), bytes(4 * vectors + 4))
+
+
 def test_rejects_another_core():
     other = dataclasses.replace(CHIP, lines=16)
     with rejects(AcceleratorError, (

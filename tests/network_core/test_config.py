@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from rejects import rejects
 
 from weft.config import Config, ConfigError
 from weft.network_core.config import OPTIONS, NetworkCoreConfig, has_single_port
@@ -186,3 +187,32 @@ def test_a_program_memory():
     with pytest.raises(ConfigError, match=r"read_vectors \* depth must be at most 128 .* not 256"):
         config(8, 8, 64, read_vectors=4, program_words=16)
 
+
+
+def without_loads(rows=1, cols=4, depth=4, **fields):
+    return config(rows, cols, depth, **{"read_vectors": 1, "resident": True} | fields)
+
+
+def test_the_regions_of_a_core_without_loads():
+    """The addresses of its host: four memories, each from a multiple of the largest one on."""
+    c = without_loads(words=1024, b_words=528, lines=100)
+    assert c.line_vectors == 8  # 18 bytes are 5 vectors
+    assert c.regions == (1024, 528 * 4, 100 * 8, 512)
+    assert (c.region, c.address_words) == (4096, 4 * 4096)
+    assert [c.loaded_vector(target, 3) for target in range(3)] == [4108, 8216, 12291]
+    assert without_loads(depth=2).add_table_vectors == 2
+    assert config(1, 4, 4, read_vectors=1).address_words == 1024
+
+
+@pytest.mark.parametrize("fields, text", [
+    (dict(rows=2), "rows must be 1 with resident, not 2"),
+    (dict(read_vectors=2), "read_vectors must be 1 with resident, not 2"),
+    (dict(program_words=64), "program_words must be 0 with resident, not 64"),
+    (dict(softmax=True), "softmax must be False with resident, not True"),
+    (dict(lstm=True), "lstm must be False with resident, not True"),
+    (dict(cols=32, b_words=1 << 16),
+     "b_words * cols must be at most 1048576 with resident, not 2097152"),
+])
+def test_what_needs_loads_is_refused(fields, text):
+    with rejects(ConfigError, text):
+        without_loads(**fields)

@@ -7,9 +7,8 @@ from weft.network_core.config import OPTIONS, SIZES, NetworkCoreConfig
 
 __all__ = [
     "BATCH1", "EARLY", "EARLY_ROW", "LARGE", "MICRO", "MICRO_LOGIC", "ODD", "ONNX", "PROGRAM",
-    "PROGRAM_ROW", "ROW", "SIMULATED", "SIMULATED_LONG", "SIMULATED_SLOWLY", "SMALL", "SPRAM",
-    "TINY",
-    "network_core_config", "small_network_core",
+    "PROGRAM_ROW", "RESIDENT", "ROW", "SIMULATED", "SIMULATED_LONG", "SIMULATED_SLOWLY", "SMALL",
+    "SPRAM", "TINY", "network_core_config", "small_network_core",
 ]
 
 
@@ -52,6 +51,10 @@ SIMULATED = network_core_config(
 # Its jobs start early, and can multiply maps; it has all units.
 ROW = network_core_config(
     1, 8, 4, 2, hop=2, softmax=True, multiply_maps=True, lstm=True, **_SIZES
+)
+# Its lists have no loads.
+RESIDENT = network_core_config(
+    1, 8, 4, 2, hop=2, multiplier="fip", read_vectors=1, resident=True, **_SIZES
 )
 # The array starts with a job before the results of the job before are stored.
 EARLY = replace(SIMULATED, early=True)

@@ -8,15 +8,23 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from weft.hw.network_core.interface import ReadPort, VectorWrite
-from weft.hw.network_core.layouts import VectorAddress, add_vectors, in_memory, later_sum
+from weft.hw.network_core.layouts import (
+    VectorAddress,
+    add_vectors,
+    in_memory,
+    later_sum,
+    writable,
+)
 from weft.network_core.config import has_single_port
 
 __all__ = ["MemoryBytes", "MemoryPort", "PixelPlacement", "PixelWriter"]
 
 
-def _inside(block, address):
-    """Whether the memory that ``block`` accesses has the vector at an address."""
-    inside = in_memory(block.config, address)
+def _inside(block, address, inside):
+    """Whether the memory that ``block`` accesses has the vector at an address.
+
+    ``inside`` is the answer for the memory on the chip.
+    """
     if not block.both:
         return inside
     return Mux(block.program, in_memory(block.config, address, block.config.program_words), inside)
@@ -73,7 +81,7 @@ class MemoryBytes(wiring.Component):
         following = add_vectors(m, address, 1, banks, "following")
         vector, index, inside = Signal(8 * depth), Signal(range(depth)), Signal()
         bytes_left = Signal(self.length_bits)
-        m.d.sync += inside.eq(_inside(self, address))
+        m.d.sync += inside.eq(_inside(self, address, in_memory(self.config, address)))
         m.d.comb += [self.reads.request.payload.eq(address), self.bytes.payload.eq(vector[:8])]
         with m.FSM():
             with m.State("IDLE"):
@@ -177,7 +185,8 @@ class PixelWriter(wiring.Component):
         inside = Signal()
         # Used two cycles after a change, or later.
         m.d.sync += [
-            inside.eq(_inside(self, address)), row_end.eq(row_left == 1),
+            inside.eq(_inside(self, address, writable(self.config, address))),
+            row_end.eq(row_left == 1),
         ]
         m.d.comb += self.writes.payload.address.eq(address)
         take = [

@@ -20,10 +20,16 @@ from weft.network_core.descriptors import (
     places,
 )
 
-__all__ = ["KINDS", "DescriptorPart", "DescriptorReader"]
+__all__ = ["DescriptorPart", "DescriptorReader"]
 
-KINDS = ListLoad, ListJob, ListLoop, ListEnd
 HEADER_BITS = 8  # opcode and version
+
+
+def _kinds(config):
+    """The classes of the descriptors that the core knows."""
+    return (ListJob, ListLoop, ListEnd) if config.resident else (
+        ListLoad, ListJob, ListLoop, ListEnd
+    )
 
 
 class DescriptorPart(data.StructLayout):
@@ -140,7 +146,9 @@ class DescriptorReader(wiring.Component):
             m.d.sync += part.index.eq(part.index + 1)
             with m.If(part.index == 0):
                 header = part.data[:HEADER_BITS]
-                known = header.matches(*(kind.OPCODE | LIST_VERSION << 4 for kind in KINDS))
+                known = header.matches(*(
+                    kind.OPCODE | LIST_VERSION << 4 for kind in _kinds(self.config)
+                ))
                 m.d.sync += [self.opcode.eq(header), bad_header.eq(~known)]
         found = []
         for number, (unused, bits) in enumerate(sorted(self._unused().items(), key=str)):
@@ -177,7 +185,7 @@ class DescriptorReader(wiring.Component):
         """
         width = 8 * self.part_bytes(self.config)
         unused = defaultdict(set)
-        for kind in KINDS:
+        for kind in _kinds(self.config):
             used = {*range(HEADER_BITS)}
             for place in places(kind, self.config):
                 first = 32 * place.word + place.low

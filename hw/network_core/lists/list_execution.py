@@ -1,17 +1,13 @@
 """The execution of a list: starts of jobs and loads, the state in which nothing can start, the log.
 """
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
 from weft.hw.network_core.interface import JobPort, LoadPort, MemoryWindow, ReadPort, VectorWrite
-from weft.hw.network_core.layouts import (
-    VectorAddress,
-    add_vectors,
-    within,
-)
+from weft.hw.network_core.layouts import VectorAddress, add_vectors, within
 from weft.hw.network_core.lists.descriptor_reader import DescriptorReader
 from weft.hw.network_core.lists.reader_head import ReaderHead
 from weft.network_core.descriptors import ListError, ListJob, ListLoad
@@ -164,7 +160,7 @@ class ListExecution(wiring.Component):
             **({
                 "step_error": In(1), "step_failed": Out(1), "follows": Out(1),
             } if config.early else {}),
-            "load": Out(LoadPort(config)),
+            **({} if config.resident else {"load": Out(LoadPort(config))}),
             "writes": Out(stream.Signature(VectorWrite(config))), "written": In(1, init=1),
             "jobs": Out(ReaderHead.COUNT_BITS), "stopped": Out(1), "error": Out(ListError),
             "interrupt": Out(1), "result": Out(address), "result_bytes": Out(16),
@@ -172,7 +168,9 @@ class ListExecution(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.loads = loads = ReaderHead(self.config, ListLoad)
+        loads = None
+        if not self.config.resident:
+            m.submodules.loads = loads = ReaderHead(self.config, ListLoad)
         m.submodules.jobs = jobs = ReaderHead(self.config, ListJob)
         m.submodules.log = log = JobLog(self.config)
         job_busy, load_busy, load_failed = Signal(), Signal(), Signal()
@@ -180,7 +178,8 @@ class ListExecution(wiring.Component):
         self._read(m, loads, jobs, job_busy)
         self._count_jobs(m, jobs, log, load_failed)
         start_ok = self._start_jobs(m, jobs, log, job_busy)
-        self._start_loads(m, loads, load_busy, load_failed)
+        if loads:
+            self._start_loads(m, loads, load_busy, load_failed)
         if self.config.program_words:
             self._watch_program(m, load_failed, load_fault)
 
@@ -194,6 +193,7 @@ class ListExecution(wiring.Component):
             waiting[1].eq(
                 load_failed | ~load_busy & ~self.load.request.valid
                 & (loads.ready | loads.end | (loads.fault != ListError.NONE))
+                if loads else Const(1)
             ),
             self.stopped.eq(settle == LIST_SETTLE),
         ]
@@ -206,14 +206,14 @@ class ListExecution(wiring.Component):
             m.d.sync += self.error.eq(jobs.fault)
         with m.Elif(jobs.ready & jobs.satisfied):  # only the log keeps the job from its start
             m.d.sync += self.error.eq(ListError.ADDRESS)
-        with m.Elif(load_failed):
-            m.d.sync += self.error.eq(load_fault)
-        with m.Elif(loads.fault != ListError.NONE):
-            m.d.sync += self.error.eq(loads.fault)
+        if loads:
+            with m.Elif(load_failed):
+                m.d.sync += self.error.eq(load_fault)
+            with m.Elif(loads.fault != ListError.NONE):
+                m.d.sync += self.error.eq(loads.fault)
         with m.Else():
-            m.d.sync += self.error.eq(
-                Mux(jobs.end & loads.end, ListError.NONE, ListError.DEADLOCK)
-            )
+            ended = jobs.end & loads.end if loads else jobs.end
+            m.d.sync += self.error.eq(Mux(ended, ListError.NONE, ListError.DEADLOCK))
         m.d.comb += [
             self.interrupt.eq(jobs.interrupt), self.result.eq(jobs.result),
             self.result_bytes.eq(jobs.result_bytes),
@@ -234,16 +234,19 @@ class ListExecution(wiring.Component):
         m.d.comb += [
             *([reader.read_error.eq(self.read_error)] if self.config.program_words else []),
             choose_job.eq(jobs.fetch if one_row else jobs.fetch & (job_busy | ~loads.fetch)),
-            reader.start.eq(~reader.busy & (jobs.fetch | loads.fetch)),
-            reader.address.eq(Mux(choose_job, jobs.address, loads.address)),
+            reader.start.eq(~reader.busy & (jobs.fetch | loads.fetch if loads else jobs.fetch)),
+            reader.address.eq(
+                Mux(choose_job, jobs.address, loads.address) if loads else jobs.address
+            ),
         ]
         with m.If(reader.start):
             m.d.sync += for_job.eq(choose_job)
         # The loader adds the base to a source on the chip, if there are two memories.
-        for head, mine, base in (
+        heads = [
             (loads, ~for_job, 0 if self.config.program_words else window.base),
             (jobs, for_job, window.base),
-        ):
+        ]
+        for head, mine, base in heads if loads else heads[1:]:
             m.d.comb += [
                 head.begin.eq(self.begin), head.list.eq(self.list),
                 head.window.base.eq(base), head.window.limit.eq(window.limit),
@@ -329,7 +332,8 @@ class ListExecution(wiring.Component):
         """
         connect(m, log.writes, flipped(self.writes))
         connect(m, flipped(self.list_window), log.window)
-        loads_done, complete = Signal(ReaderHead.COUNT_BITS), self.load.done
+        ended = Const(0) if self.config.resident else self.load.done
+        loads_done, complete = Signal(ReaderHead.COUNT_BITS), ended
         if self.config.program_words:
             complete = complete & ~load_failed
         with m.If(complete & ~loads_done.all()):

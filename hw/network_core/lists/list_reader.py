@@ -1,4 +1,7 @@
-"""The list reader: executes a list with two heads, one for loads and one for jobs."""
+"""The list reader: executes a list with two heads, one for loads and one for jobs.
+
+A core with the option ``resident`` has no loads: its list reader has the head for jobs alone.
+"""
 
 from amaranth.hdl import Cat, Module, Mux, ResetInserter, Signal
 from amaranth.lib import stream, wiring
@@ -66,7 +69,7 @@ class ListReader(wiring.Component):
         before.
     follows : Out, 1 bit
         The results of the job before ``job`` are not stored yet.
-    load : Out, `LoadPort`
+    load : Out, `LoadPort`; not with the option ``resident``
     address_error : In, 1 bit
         Pulse: an access of the running job was suppressed.
     load_read_error : In, 1 bit; only with a program memory
@@ -108,7 +111,8 @@ class ListReader(wiring.Component):
                 "job_ending": In(1), "output_job": Out(JobPort(config)),
             } if starts_steps(config) else {}),
             **({"step_error": In(1), "follows": Out(1)} if config.early else {}),
-            "load": Out(LoadPort(config)), "address_error": In(1), "timed_out": In(1),
+            **({} if config.resident else {"load": Out(LoadPort(config))}),
+            "address_error": In(1), "timed_out": In(1),
             "writes": Out(stream.Signature(VectorWrite(config))), "written": In(1, init=1),
             "halt": Out(1, init=1),
             "status": Out(NetworkStatus(config)), "interrupt": Out(1), "finished": Out(1),
@@ -121,12 +125,12 @@ class ListReader(wiring.Component):
         status, go, bad_begin = self.status, Signal(), Signal()
         connect(m, run.reads, flipped(self.reads))
         connect(m, flipped(self.window), run.window)
-        connect(m, run.load, flipped(self.load))
+        if not self.config.resident:
+            connect(m, run.load, flipped(self.load))
         connect(m, run.writes, flipped(self.writes))
         m.d.comb += [
             run.begin.eq(go), run.cycles.eq(status.cycles),
-            run.written.eq(self.written),
-            run.job_done.eq(self.job_done),
+            run.written.eq(self.written), run.job_done.eq(self.job_done),
         ]
         connect(m, run.job, flipped(self.job))
         if starts_steps(self.config):

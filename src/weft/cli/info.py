@@ -39,6 +39,7 @@ NETWORK_FIELDS = {
     "multiply_maps": "jobs can multiply their results with another map",
     "lstm": "the core has a unit that computes the gates and the cell of an LSTM of int8",
     "early": "the array starts with a job while the results of the job before are stored",
+    "resident": "lists have no loads: the host writes weights, parameters and an ADD table",
 }
 ARRAY_FIELDS = (  # that a network core uses
     "rows", "cols", "depth", "hop", "target", "multiplier", "dsp_cols", "ram_cols", "lanes",

@@ -245,6 +245,7 @@ OWN_FIELDS = {
     "softmax": "a unit that computes SOFTMAX of rows of a map",
     "lstm": "a unit that computes the gates and the cell of an LSTM of int8",
     "early": "the array starts with a job while the results of the job before are stored",
+    "resident": "no loads: the host writes weights, parameters and an ADD table; one row only",
 }
 _OWN: PerKind[set[str]] = PerKind(product=set(), network=set(OWN_FIELDS), language=set())
 

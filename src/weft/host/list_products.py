@@ -273,7 +273,12 @@ class ListProducts:
         for loaded in part.loaded:
             place = self._buffers[loaded.target].place(loaded.key, loaded.words)
             places.append(place)
-            if place[1]:
+            if place[1] and self.config.resident:  # no load, so the host writes where it would
+                places[-1] = place[0], False
+                number = self.config.loaded_vector(loaded.target, place[0])
+                self.runner.write(split(number, self.config.banks), loaded.data)
+                self.counters.sent += len(loaded.data)
+            elif place[1]:
                 self._write_lists(source, loaded.data)
                 source += len(loaded.data) // self.config.array.depth
         data = part.list_for(tuple(places))

@@ -296,7 +296,9 @@ class NetworkDriver:
         depth, banks, room = self.config.array.depth, self.config.banks, self.config.write_bytes
         first = join(address, banks)
         if not run:
-            self._check_inside(first, first + -(-len(data) // depth) - 1)
+            vectors = -(-len(data) // depth)
+            if not (self.config.resident and self._is_loaded(first, vectors)):
+                self._check_inside(first, first + vectors - 1)
             piece = room // depth * depth
             for start in range(0, len(data), piece):
                 part = data[start : start + piece]
@@ -327,6 +329,12 @@ class NetworkDriver:
         """Send writes, without a wait until the core has accepted them."""
         for part in parts:
             self._transport.write_memory(*part)
+
+    def _is_loaded(self, first, vectors):
+        """Whether vectors lie in a memory of weights, parameters or ADD, which hosts may write."""
+        region, place = divmod(first, self.config.region)
+        sizes = self.config.regions
+        return 0 < region < len(sizes) and place + vectors <= sizes[region]
 
     def _check_inside(self, first, last):
         """Raise ValueError if the vectors ``first`` to ``last`` are not in the memory."""

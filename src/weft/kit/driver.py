@@ -79,6 +79,10 @@ def _network_constants(ip):
         "DEPTH": f"{config.array.depth}u",
         "BANKS": f"{config.banks}u", "WORDS": f"{config.words}u", "VECTORS": f"{config.vectors}u",
         "PROGRAM_WORDS": f"{config.program_words}u", "BEAT_BYTES": f"{config.beat_bytes}u",
+        **({
+            "REGION": f"{config.region}u",
+            "REGIONS": f"{{{', '.join(f'{vectors}u' for vectors in config.regions)}}}",
+        } if config.resident else {}),
     }
 
 
@@ -123,6 +127,8 @@ _MEANINGS = {
     "BANKS": "banks of the memory", "WORDS": "words of a bank; a word is a vector of DEPTH bytes",
     "PROGRAM_WORDS": "words of a bank of the program memory; 0: no such memory",
     "BEAT_BYTES": "bytes that the core reads in a cycle",
+    "REGION": "vectors from one memory to the next that software writes",
+    "REGIONS": "vectors of these memories: of maps and lists, of B, of parameters, of ADD",
     "VECTORS": "vectors of the memory", "LANES": "results of a chunk",
     "BYTES_IN": "bytes of a word of commands", "BYTES_OUT": "bytes of a word of results",
     "K_MAX": "largest K of a product", "K_PANEL": "largest K that is not split",

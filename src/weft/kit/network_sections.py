@@ -19,6 +19,7 @@ _SIZES = {
     "multiply_maps": "jobs can multiply their results with another map",
     "lstm": "the core has a unit for the gates and the cell of an LSTM",
     "early": "the array starts with a job while the results of the job before are stored",
+    "resident": "no loads: the host writes weights, parameters and an ADD table",
 }
 _TRANSFERS = """\
 To write memory, wait until `status.memory_busy` is 0, set `memory_address`, `memory_layout` and

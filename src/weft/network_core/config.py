@@ -34,6 +34,7 @@ FACTOR_BITS = 16  # of a word of that table that is multiplied: the operands of 
 MAX_WORDS = 1 << 16  # of each bank of the memory on the chip
 MAX_PROGRAM_WORDS = 1 << 22  # of each bank of a program memory: an address has 32 bits
 MAX_BEAT = 128  # bytes of a beat of AXI4
+MAX_RESIDENT = 1 << 20  # vectors of B that the host writes: an address has 24 bits for words
 MAX_SINGLE_PORT = 1 << 15  # words of a memory with one port, and of each buffer beside it
 
 
@@ -65,6 +66,9 @@ class NetworkCoreConfig:
         The core has a unit that computes the gates and the cell of an LSTM.
     early : bool
         The array can start with a job while the results of the job before are still stored.
+    resident : bool
+        Lists have no loads: the host writes weights, parameters and an ADD table where the array
+        and the lanes read them. Only with one row, whose array uses each weight once.
 
     Raises
     ------
@@ -84,6 +88,7 @@ class NetworkCoreConfig:
     multiply_maps: bool = False
     lstm: bool = False
     early: bool = False
+    resident: bool = False
 
     def __post_init__(self):
         array, problems = self.array, []
@@ -146,6 +151,8 @@ class NetworkCoreConfig:
             )
         if self.lstm and array.depth < MIN_LSTM_DEPTH:
             problems.append(f"depth must be at least {MIN_LSTM_DEPTH} with lstm, not {array.depth}")
+        if self.resident:
+            problems += self._resident_problems()
         if has_single_port(array):
             problems += self._single_port_problems()
         if problems:
@@ -163,6 +170,21 @@ class NetworkCoreConfig:
                 f" {self.beat_bytes}"
             )
 
+    def _resident_problems(self):
+        """What a core without loads must have, and what needs loads."""
+        for name, value, rule in (
+            ("rows", self.array.rows, 1), ("read_vectors", self.read_vectors, 1),
+            ("program_words", self.program_words, 0), ("softmax", self.softmax, False),
+            ("lstm", self.lstm, False),
+        ):
+            if value != rule:
+                yield f"{name} must be {rule!r} with resident, not {value!r}"
+        if self.b_words * self.array.cols > MAX_RESIDENT:
+            yield (
+                f"b_words * cols must be at most {MAX_RESIDENT} with resident, not"
+                f" {self.b_words * self.array.cols}"
+            )
+
     def _single_port_problems(self):
         """What a core whose memory has one port must have: its microprogram knows nothing else."""
         array = self.array
@@ -172,7 +194,7 @@ class NetworkCoreConfig:
             ("read_vectors", self.read_vectors, 1),
             ("program_words", self.program_words, 0), ("multiply_maps", self.multiply_maps, False),
             ("softmax", self.softmax, False), ("lstm", self.lstm, False),
-            ("early", self.early, False),
+            ("early", self.early, False), ("resident", self.resident, False),
         ):
             if value != rule:
                 yield self._single_port_problem(name, repr(rule), value)
@@ -247,8 +269,34 @@ class NetworkCoreConfig:
 
     @property
     def address_words(self) -> int:
-        """Words of each bank that an address can name: of the larger memory."""
+        """Words of each bank that an address can name: of the larger memory.
+
+        With ``resident``, of all regions.
+        """
+        if self.resident:
+            return len(self.regions) * self.region
         return max(self.words, self.program_words)
+
+    @property
+    def regions(self) -> tuple[int, ...]:
+        """Vectors of the memories that the host writes with ``resident``.
+
+        The memory with maps and lists comes first, then those of `LoadTarget`, in its order.
+        """
+        return (
+            self.vectors, self.b_words * self.array.cols, self.lines * self.line_vectors,
+            ADD_TABLE_WORDS * self.add_table_vectors,
+        )
+
+    @property
+    def region(self) -> int:
+        """Vectors from one of these memories to the next, in the addresses of the host."""
+        return 1 << (max(self.regions) - 1).bit_length()
+
+    def loaded_vector(self, target: int, word: int) -> int:
+        """Number of the first vector of a word of a `LoadTarget`, with ``resident``."""
+        vectors = self.array.cols, self.line_vectors, self.add_table_vectors
+        return (1 + target) * self.region + word * vectors[target]
 
     @property
     def beat_bytes(self) -> int:
@@ -269,8 +317,13 @@ class NetworkCoreConfig:
 
     @property
     def line_vectors(self) -> int:
-        """Vectors of a parameter line, in the memory and in its buffer."""
+        """Vectors of a parameter line, in the memory and in its buffer.
+
+        With ``resident`` a power of two: an address has its line in its upper bits.
+        """
         vectors = -(-PARAMETER_BYTES * self.array.lanes // self.array.depth)
+        if self.resident:
+            return 1 << (vectors - 1).bit_length()
         return -(-vectors // self.read_vectors) * self.read_vectors
 
     @property

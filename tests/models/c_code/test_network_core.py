@@ -13,7 +13,7 @@ from digits import CNN
 from graph_runner import run_graph
 from graphs import fully_connected, graph_of, lstm, tensor
 from network_core_networks import NetworkBuilder, random_network
-from network_cores import SIMULATED, network_core_config
+from network_cores import RESIDENT, SIMULATED, network_core_config
 from network_registers import NetworkRegisterModel
 from onnx_models import Builder, require
 from rejects import rejects
@@ -29,7 +29,7 @@ from weft.network_core.ip import NetworkIp
 from weft.network_core.register_map import REGISTERS
 
 CHIP = network_core_config(3, 4, 4, 2)
-NOT_LOADED, NULL, ABORTED, REFUSED, IDLE, BUSY = -11, -3, -6, -5, -14, 1
+NOT_LOADED, NULL, RANGE, ABORTED, REFUSED, IDLE, BUSY = -11, -3, -4, -6, -5, -14, 1
 
 
 def inputs_of(program, count=2):
@@ -388,6 +388,33 @@ def test_digits_on_a_simulated_core(tmp_path):
         np.testing.assert_array_equal(y.ravel(), micro(CNN.read_bytes(), [x])[0].ravel())
     cycles = registers.read(4 * REGISTERS.index("net_cycles"))
     assert cycles == program.cycles
+    registers.close()
+
+
+@pytest.mark.slow
+def test_a_core_without_loads(tmp_path):
+    """The C code writes weights, parameters and a table; what no memory has is refused."""
+    from weft.sim.mmio import SimRegisters
+
+    builder = NetworkBuilder(np.random.default_rng(1), (1, 24))
+    builder.dense(builder.table(builder.dense(0, 20)), 9)
+    graph = builder.graph()
+    program = compile_network_core(graph, target_of(RESIDENT))
+    registers = SimRegisters(NetworkIp(config=RESIDENT, bus="axi"))
+    network = LoadedChipNetwork(tmp_path, program, registers)
+    network.driver.call("test_poll_limit", 100_000)
+    assert network.load() == 0
+    for x in inputs_of(program):
+        error, y = network(x)
+        assert error == 0
+        np.testing.assert_array_equal(y, run_graph(graph, [x])[graph.outputs[0]].reshape(y.shape))
+    assert registers.read(4 * REGISTERS.index("net_cycles")) == program.cycles
+    for region, vectors in enumerate(RESIDENT.regions):
+        last = region * RESIDENT.region + vectors - 1
+        assert network.driver.call("write", last, None, bytes(8), 8) == RANGE
+        assert network.driver.call("write", last, None, bytes(4), 4) == 0
+        refused = RANGE if region else 0
+        assert network.driver.call("read", last, ctypes.create_string_buffer(4), 4) == refused
     registers.close()
 
 

@@ -170,6 +170,15 @@ class NetworkCoreBuffers:
         words = slice(load.first_word, load.first_word + load.words)
         target[words] = source.reshape(target[words].shape)
 
+    def write(self, number: int, data: bytes) -> None:
+        """Write whole vectors from the host's vector ``number`` on, of a core with ``resident``."""
+        region, place = divmod(number, self.config.region)
+        vectors = (self.b, self.lines, self.table)[region - 1].reshape(
+            -1, self.config.array.depth
+        )
+        new = np.frombuffer(data, np.int8).reshape(-1, self.config.array.depth)
+        vectors[place : place + len(new)] = new
+
     def added(self, x, y):
         """The sum of the words of added bytes x and results y, modulo 2^32; int32 of their shape.
         """

@@ -91,9 +91,12 @@ class ListHead:
         numbers = self._first + self._index * vectors + np.arange(vectors)
         data = self._memory.read(numbers).tobytes()[:DESCRIPTOR_BYTES]
         try:
-            return unpack(data, self._network_core)
+            descriptor = unpack(data, self._network_core)
         except ValueError:
             raise ListFault(ListError.OPCODE) from None
+        if self._network_core.resident and isinstance(descriptor, ListLoad):
+            raise ListFault(ListError.OPCODE)
+        return descriptor
 
     def _repeat(self, loop):
         """Go to the first descriptor of the body, or behind the loop."""
@@ -304,8 +307,10 @@ class _Run:
         loads = ListHead(config, self._lists, first, ListLoad)
         jobs = ListHead(config, self._lists, first, ListJob)
         heads = [(loads, self._load), (jobs, self._job)]
+        if config.resident:
+            del heads[0]
         ends: dict[ListHead, ListEnd] = {}
-        while len(ends) < 2:
+        while len(ends) < len(heads):
             for head, act in heads if eager else reversed(heads):
                 descriptor, waits = head.peek()
                 if isinstance(descriptor, ListEnd):
@@ -319,7 +324,7 @@ class _Run:
                     head.advance()
                     break
             else:
-                if len(ends) < 2:
+                if len(ends) < len(heads):
                     raise ListFault(ListError.DEADLOCK)
         return ends[jobs]
 

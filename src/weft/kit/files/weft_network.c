@@ -123,6 +123,19 @@ static int inside(uint32_t vector, uint32_t bytes)
     return vector < WEFT_VECTORS && (bytes - 1) / WEFT_DEPTH < WEFT_VECTORS - vector;
 }
 
+/* Whether bytes from a vector on are in memories that are written. */
+static int writable(uint32_t vector, uint32_t bytes)
+{
+#ifdef WEFT_REGION
+    static const uint32_t vectors[] = WEFT_REGIONS;
+    const uint32_t region = vector / WEFT_REGION, first = vector % WEFT_REGION;
+    return region < sizeof vectors / sizeof vectors[0] && first < vectors[region]
+           && (bytes - 1) / WEFT_DEPTH < vectors[region] - first;
+#else
+    return inside(vector, bytes);
+#endif
+}
+
 /* Whether the numbers of a layout fit their fields. */
 static int fits(const weft_layout *layout)
 {
@@ -130,14 +143,15 @@ static int fits(const weft_layout *layout)
 }
 
 /* Check and describe a transfer, when the one before has ended. */
-static int prepare(weft_core *core, uint32_t vector, const weft_layout *layout, uint32_t bytes)
+static int prepare(weft_core *core, uint32_t vector, const weft_layout *layout, uint32_t bytes,
+                   int (*allowed)(uint32_t, uint32_t))
 {
     int error;
     if (core == NULL)
         return WEFT_ERR_NULL;
     if (bytes == 0)
         return WEFT_OK;
-    if (!inside(vector, layout ? 1 : bytes) || (layout && !fits(layout)))
+    if (!allowed(vector, layout ? 1 : bytes) || (layout && !fits(layout)))
         return WEFT_ERR_RANGE;
     error = wait_for(core, WEFT__STATUS__MEMORY_BUSY_bm);
     if (error != WEFT_OK)
@@ -174,7 +188,7 @@ static uint32_t assembled(const uint8_t *from, uint32_t bytes)
 
 int weft_write_begin(weft_core *core, uint32_t vector, const weft_layout *layout, uint32_t bytes)
 {
-    int error = prepare(core, vector, layout, bytes);
+    int error = prepare(core, vector, layout, bytes, writable);
     if (error == WEFT_OK && bytes > 0)
         WRITE(core, memory_write, bytes);
     return error;
@@ -235,7 +249,7 @@ int weft_read(weft_core *core, uint32_t vector, void *data, uint32_t bytes)
 {
     uint8_t *to = (uint8_t *)data;
     uint32_t level, n, word, polls = 0;
-    int error = data == NULL && bytes > 0 ? WEFT_ERR_NULL : prepare(core, vector, NULL, bytes);
+    int error = data == NULL && bytes > 0 ? WEFT_ERR_NULL : prepare(core, vector, NULL, bytes, inside);
     if (error != WEFT_OK || bytes == 0)
         return error;
     WRITE(core, memory_read, bytes);

@@ -22,6 +22,7 @@ from weft.models.c_code.tensors import program as definition_of_program
 from weft.models.errors import ModelError
 from weft.models.network_core.prediction import program_conditions
 from weft.models.network_core.program import NetworkCoreProgram
+from weft.models.network_core.resident import resident_writes
 from weft.models.work import HostWork
 from weft.network_core.cycles.memory import BURST
 from weft.network_core.descriptors import split
@@ -162,6 +163,11 @@ class _NetworkCoreGenerator(Generator):
         else:
             for number, segment in enumerate(program.segments):
                 load += self._image(segment.run_first, f"run{number}", segment.run)
+        if program.config.resident:
+            writes = [write for part in setup for write in resident_writes(program.config, part)]
+            for number, (first, data) in enumerate(writes):
+                load += self._image(first, f"loaded{number}", data)
+            return load
         for number, part in enumerate(setup):
             load += self._image(0, f"setup{number}", part)
             load += checked_call(f"weft_run(core, 0, {program.log})")

@@ -36,6 +36,7 @@ from weft.models.network_core.program import (
     with_program_memory,
 )
 from weft.models.network_core.residence import CHIP_PACE, LoadPace
+from weft.models.network_core.resident import setup_bytes
 from weft.models.network_core.schedule import schedule_buffers
 from weft.models.network_core.size_texts import TooLarge, check_size, way_out
 from weft.models.network_core.stripes import striped
@@ -322,7 +323,7 @@ class _Compiler:
         )
         areas = {
             "maps": plan.vectors * batch * depth,
-            "setup": max(map(len, image.setup), default=0), **image.areas,
+            "setup": setup_bytes(image.setup, config), **image.areas,
             "log": log_vectors * depth,
         }
         check_size(areas, divided, plan, batch, config)

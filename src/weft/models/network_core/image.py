@@ -2,8 +2,9 @@
 
 The **setup** parts have lists that load resident weights and parameters, and these. They share the
 place of the maps, unless the core has a program memory: one is written and executed after the
-other, and nothing reads them after the setup. The **run** parts have the lists of an inference, and
-the weights, parameters and ADD tables that each loads.
+other, and nothing reads them after the setup. A core with ``resident`` has no loads: the host
+writes what the only setup part would load, and it takes no memory. The **run** parts have the lists
+of an inference, and the weights, parameters and ADD tables that each loads.
 
 With a program memory, all of this lies there. If its timing is known, the run parts lie behind the
 maps on the chip, as far as there is room, and the **streams** are the rest: the data that each list
@@ -29,6 +30,7 @@ from weft.models.network_core.residence import (
     choose_kept,
     list_cycles,
 )
+from weft.models.network_core.resident import setup_bytes
 from weft.models.network_core.weights import LayerWords, lines_of, table_of, words_of
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import (
@@ -42,6 +44,8 @@ from weft.network_core.descriptors import (
 )
 
 __all__ = ["MemoryImage", "make_image"]
+
+_ANY_SPACE = 1 << 32  # vectors: all loads are one part
 
 
 @dataclass(frozen=True)
@@ -123,9 +127,12 @@ def make_image(
     stored = {id(entry.vectors): entry for entry in streamed}.values()
     used = length * DESCRIPTOR_BYTES // depth + sum(len(entry.vectors) for entry in stored)
     space = config.banks * (config.program_words or config.words) - used - log
+    if config.resident:
+        _check_tables(data)
+        space = _ANY_SPACE
     setup = tuple(_setups(kept, space, graph, sizes, schedule, config))
     before = 0 if config.program_words else arena * batch  # maps
-    first = max(before, *(len(part) // depth for part in setup), 0)
+    first = max(before, setup_bytes(setup, config) // depth)
     lists = []
     for segment in graph.segments:
         parts = [n for n, part in enumerate(schedule.parts) if part.layer in segment.layers]
@@ -167,6 +174,16 @@ def make_image(
         areas["kept"] = sum(len(run) for _, run in runs) + log * depth
     parts_kept = _kept(streamed, chosen or (), schedule, len(graph.layers))
     return MemoryImage(setup, tuple(runs), tuple(streams), first, cycles, parts_kept, areas)
+
+
+def _check_tables(data):
+    """Raise ValueError if a core without loads needs more than one ADD table."""
+    tables = {entry.vectors.tobytes() for entry in data if entry.target == LoadTarget.ADD_TABLE}
+    if len(tables) > 1:
+        raise ValueError(
+            f"its layers need {len(tables)} ADD tables, and a core with resident has no loads, and"
+            " one: [network_core] resident must be false"
+        )
 
 
 def _kept(data, chosen, schedule, layers):
@@ -291,7 +308,8 @@ def _data(graph, sizes, schedule, maps, config):
         if part.table_jobs is not None:
             table = table_of(layer.addition, config).view(np.int8)
             yield _Data(
-                number, LoadTarget.ADD_TABLE, part.table_jobs, False, table.reshape(-1, depth)
+                number, LoadTarget.ADD_TABLE, part.table_jobs, config.resident,
+                table.reshape(-1, depth),
             )
 
 

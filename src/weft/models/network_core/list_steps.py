@@ -252,7 +252,7 @@ def _work(graph, node, mode, config) -> tuple[int, HostProduct | HostWork | Recu
 
 def _core_for(gemms, graph, mode, config):
     """Return the core, if it can compute all these products; else None."""
-    able = config is not None and all(
+    able = config is not None and not config.resident and all(
         decide(gemm, graph.tensors, config.array, mode).on_weft for gemm in gemms
     )
     return config if able else None

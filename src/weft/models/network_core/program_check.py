@@ -7,6 +7,7 @@ from weft.host.list_plan import block_sizes
 from weft.models.errors import ModelError, require
 from weft.models.network_core.jobs import PlacedMap
 from weft.models.network_core.list_steps import shape_of
+from weft.models.network_core.resident import setup_bytes
 from weft.models.program_check import check
 from weft.models.work import core_works, list_products
 from weft.network_core.descriptors import ListJob, ListLoop, unpack_list
@@ -123,7 +124,7 @@ def _areas(program):
     require(fits, "areas must fit the program memory")
     require(
         program.arena * program.batch * depth == areas["maps"]
-        and max(map(len, program.setup), default=0) == areas["setup"]
+        and setup_bytes(program.setup, config) == areas["setup"]
         and sum(len(part) for each in program.segments for part in (each.run, each.stream))
         == sum(areas[name] for name in ("list", "weights", "parameters", "tables")),
         "areas must have the sizes of their contents",

@@ -96,6 +96,9 @@ class GoldenRunner:
         """Write bytes to the memory."""
         self.uses += 1
         first, step = (join(value, self.config.banks) for value in (address, row_step))
+        if self.config.resident and first >= self.config.region:
+            self._buffers.write(first, data)
+            return
         write_pixels(
             self.memory.reshape(-1, self.config.array.depth), first, data, run=run, pitch=pitch,
             pixels=pixels, row_step=step,

@@ -48,9 +48,12 @@ def schedule_buffers(
     Raises
     ------
     ValueError
-        If the smallest job of a layer does not fit a buffer.
+        If the smallest job of a layer does not fit a buffer, or not all of it a core with
+        ``resident``.
     """
     words = sum(demand.sizes.words(demand.sizes.tiles) for demand in demands)
+    if config.resident:
+        _check_resident(demands, words, config)
     resident = alone and words <= config.b_words
     if fewest or has_single_port(config.array):
         search = _Search(demands, config, False, resident, alone, pace)
@@ -72,6 +75,20 @@ def schedule_buffers(
         ),
         key=lambda found: found.cycles,
     )
+
+
+def _check_resident(demands, words, config):
+    """Raise ValueError if a core without loads has too few words of B, or parameter lines."""
+    lines = sum(_lines(demand, demand.sizes.tiles) for demand in demands)
+    for what, name, least in (
+        ("words of B", "b_words", words), ("parameter lines", "lines", lines),
+    ):
+        size = getattr(config, name)
+        if least > size:
+            raise ValueError(
+                f"its layers need {least:,} {what}, and a core with resident has no loads, and"
+                f" {size:,}: {needed(name, least)}"
+            )
 
 
 def _best_shares(search, layers, advance):

@@ -14,6 +14,7 @@ from weft.host.recovery import AcceleratorError
 from weft.models.errors import ModelError
 from weft.models.execution import host_run
 from weft.models.network_core.list_steps import NetworkCoreRecord, core_sums
+from weft.models.network_core.resident import resident_writes
 from weft.models.network_core.runners import NetworkCoreRunner
 from weft.models.network_core.second_place import ListPlace, second_place
 from weft.models.network_core.tensor_maps import input_writes, map_values
@@ -299,13 +300,17 @@ class NetworkCoreSession(ProgramSession):
 
         All lists of the setup, with their weights, have the same place: each is executed before the
         next one is written. Without a program memory this is the place of the maps, which have no
-        values yet.
+        values yet. A core with ``resident`` has no loads: what they would load is written.
         """
         if not self._ready:
             if not self._lists_written:
                 self._write_lists()
             on_chip = self.program.whole
             for setup_list in self.program.setup:
+                if self.program.config.resident:
+                    for first, data in resident_writes(self.program.config, setup_list):
+                        self._runner.write(self._address(first), data)
+                    continue
                 self._write_program(0, setup_list, on_chip)
                 self._execute(ListPlace(0, 0, self.program.log, on_chip), ())
         if self._variables == _FIRST:

@@ -108,6 +108,8 @@ class _ListModel:
         self._early, self._one_row = config.early, config.array.rows == 1
         self._starts_steps = starts_steps(config)
         self._loads = HeadTimes(config, descriptors, ListLoad)
+        if config.resident:  # no such head
+            self._loads.state = "end"
         self._jobs = HeadTimes(config, descriptors, ListJob)
         self._on_chip = not config.program_words or bool(list_address & ON_CHIP)
         list_address &= ~ON_CHIP

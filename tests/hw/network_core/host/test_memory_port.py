@@ -111,6 +111,27 @@ def test_transfers_of_whole_vectors(config):
     assert bench.memory.tobytes() == after
 
 
+def test_the_memories_of_a_core_without_loads():
+    """Each has an end; they are written, and read as 0."""
+    config = small_network_core(1, 4, 4, resident=True, b_words=6, lines=5)
+    bench, region = PortBench(config), config.region
+    bench.memory = np.zeros((config.address_words, 4), np.uint8)
+    wanted = bench.memory.copy()
+    for number, size in enumerate(config.regions):
+        wanted[number * region + size - 2 : number * region + size] = 1 + number
+
+    async def body(ctx):
+        for number, size in enumerate(config.regions):
+            await bench.write(ctx, number * region + size - 2, bytes([1 + number]) * 16)
+        await bench.write(ctx, 4 * region, bytes(8))
+        await bench.write(ctx, -1, bytes(4))
+        assert await bench.read(ctx, 15, 4) == bytes([1]) * 4
+        assert await bench.read(ctx, region, 4) == bytes(4)
+
+    simulate(bench.port, body, background=[bench.run])
+    assert np.array_equal(bench.memory[:, 0], wanted[:, 0])
+
+
 BANKS, PROGRAM = small_network_core(2, 4, 4), small_network_core(2, 4, 4, program_words=64)
 
 

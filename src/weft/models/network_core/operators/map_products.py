@@ -94,6 +94,8 @@ def _check(builder, gemm, b):
 
 def _need_loads(builder):
     """Raise Refusal if the loads of a list cannot read the map of each inference."""
+    if builder.config is not None and builder.config.resident:
+        raise Refusal("its second operand is computed, and the core has no loads")
     if builder.batch > 1:
         raise Refusal(
             "its second operand is computed, and batch must be 1: a list with several inferences"
