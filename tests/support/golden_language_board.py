@@ -11,7 +11,7 @@ from weft.golden.language import IntegerModel
 from weft.golden.language.sampling import GREEDY, sample
 from weft.host.link import Frame
 from weft.language_core.descriptors import CoreError, Kind, Transfer, field_shapes
-from weft.language_core.register_map import REGISTERS, describe
+from weft.language_core.register_map import REGISTERS, describe, describe_program
 
 __all__ = ["PipedLanguageBoard"]
 
@@ -150,7 +150,7 @@ class PipedLanguageBoard(PipedBoard, GoldenNetworkBoard):
                 self.step()
         words = [*describe(self.config), *self.state(), CYCLES]
         assert len(words) == len(REGISTERS)
-        return [*words, self.config.program_words] if self.config.program_words else words
+        return [*words, *describe_program(self.config)]
 
     def bytes_at(self, address, count):
         """Bytes of the main memory, or of the text."""

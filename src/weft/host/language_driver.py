@@ -339,8 +339,8 @@ class LanguageDriver:
             )
         count = len(REGISTERS) - len(STATE)
         try:
-            [program_words] = self._transport.read(PROGRAM_WORDS, 1, self._timeout)
-            found = decode(self._transport.read(0, count, self._timeout), program_words)
+            memory = self._transport.read(PROGRAM_WORDS, 2, self._timeout)
+            found = decode(self._transport.read(0, count, self._timeout), *memory)
         except ValueError as error:
             raise AcceleratorError(
                 f"the core's registers do not describe a language core: {error}"

@@ -49,7 +49,8 @@ class Rows:
     ----------
     weights : int8 [outputs, inputs]
         The sum of the magnitudes of a row is at most 65,535, so that each sum of a product with an
-        int16 map fits int32.
+        int16 map fits int32. Weights of int4 are here as `weft.golden.language.int4.unpack` gives
+        them.
     multipliers : int16 [outputs]
     shift : int
         1 to 47, for all rows.
