@@ -57,7 +57,10 @@ class Int4Unpacker(wiring.Component):
         for n in range(DEPTH):
             low = _BITS * n
             lower, higher = held[low : low + _BITS], held[_HALF + low : _HALF + low + _BITS]
-            weight = (Mux(upper, higher, lower).as_signed() * scales[:_BITS])[:8]
+            code = Mux(upper, higher, lower).as_signed()
+            # Four sums: a tool would take one of few multipliers for a product.
+            a, b, c, d = (Mux(scales[bit], code << bit, 0) for bit in range(_BITS))
+            weight = ((a + b) + (c + d))[:8]
             m.d.comb += o.payload[8 * n : 8 * n + 8].eq(
                 Mux(packed, weight, held[8 * n : 8 * n + 8])
             )

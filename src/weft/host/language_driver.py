@@ -29,6 +29,7 @@ from weft.language_core.register_map import PROGRAM_WORDS, REGISTERS, STATE, Tex
 __all__ = ["NO_TOKEN", "LanguageDriver"]
 
 NO_TOKEN = 0xFFFF  # stops no text
+_MOST_MOVED = 4095  # words of a transfer: the iterations of a loop
 _PAIR = struct.Struct("<II")  # payload of READ_MEMORY
 _START = struct.Struct("<4HI")
 
@@ -160,12 +161,7 @@ class LanguageDriver:
         TransportError
             If the connection failed.
         """
-        last = first + len(data) // WORD_BYTES - 1
-        if not 0 <= first <= last < self.config.program_words or len(data) % WORD_BYTES:
-            raise ValueError(
-                "words of the program memory must be whole, and in"
-                f" 0..{self.config.program_words - 1}, not {first}..{last} with {len(data)} bytes"
-            )
+        self._check_program(first, data)
         place, words = free
         head = self.read_main(0, WORD_BYTES)
         for start in range(0, len(data), words * WORD_BYTES):
@@ -181,6 +177,54 @@ class LanguageDriver:
             watch(len(piece))
         with self._transaction():
             self._write(Memory.MAIN, 0, head)
+
+    def store_program(self, first: int, data: bytes) -> None:
+        """Write words of the program memory from word ``first`` on; nothing is compared.
+
+        They move through the main memory, whose contents are lost. Raises as `write_program`.
+        """
+        for number, piece in self._through_main(first, data):
+            with self._transaction():
+                self._write(Memory.MAIN, GROUPS_OF_WORD, piece)
+            self._move(Transfer.STORE, len(piece), main=1, program=number)
+
+    def read_program(self, first: int, count: int = 1) -> bytes:
+        """Return ``count`` words of the program memory; the contents of the main memory are lost.
+
+        Raises as `write_program`.
+        """
+        found = []
+        for number, piece in self._through_main(first, bytes(count * WORD_BYTES)):
+            self._move(Transfer.LOAD, len(piece), main=1, program=number)
+            found.append(self.read_main(GROUPS_OF_WORD, len(piece)))
+        return b"".join(found)
+
+    def program_has(self, first: int, data: bytes) -> bool:
+        """Return whether words of the program memory have these bytes, at most 64 KiB.
+
+        Their CRC is compared. The contents of the main memory are lost. Raises as `write_program`.
+        """
+        equal = True
+        for number, piece in self._through_main(first, data):
+            self._move(Transfer.LOAD, len(piece), main=1, program=number)
+            with self._transaction():
+                equal &= self._has(GROUPS_OF_WORD, piece)
+        return equal
+
+    def _through_main(self, first, data):
+        """Parts of words of the program memory, as large as the main memory behind the list."""
+        self._check_program(first, data)
+        size = min(self.config.words - 1, _MOST_MOVED) * WORD_BYTES
+        for start in range(0, len(data), size):
+            yield first + start // WORD_BYTES, data[start : start + size]
+
+    def _check_program(self, first, data):
+        last = first + len(data) // WORD_BYTES - 1
+        if not 0 <= first <= last < self.config.program_words or len(data) % WORD_BYTES:
+            raise ValueError(
+                "words of the program memory must be whole, and in"
+                f" 0..{self.config.program_words - 1}, not {first}..{last} with {len(data)} bytes"
+            )
 
     def _move(self, transfer, size, **words):
         """Execute a list of one transfer, and wait for its end."""
