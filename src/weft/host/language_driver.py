@@ -11,7 +11,7 @@ import numpy as np
 
 from weft.design import LANGUAGE
 from weft.frames import MAX_CHECK, MAX_DATA, PROGRAM_BIT, FrameType
-from weft.host.board import BoardTransport
+from weft.host.network_frames import NetworkFrames
 from weft.host.opening import open_transport
 from weft.host.recovery import AcceleratorError
 from weft.host.transport import TransportError
@@ -46,8 +46,8 @@ class LanguageDriver:
 
     Parameters
     ----------
-    transport : BoardTransport or str
-        Connection to the core, or its name: a serial port, ``usb`` or ``tcp://host:port``.
+    transport : NetworkFrames or str
+        Connection to the core with the frames of a board, or its name: a serial port, ``usb`` or ``tcp://host:port``.
     config : LanguageCoreConfig, optional
         Expected LanguageCoreConfig; by default the one in the core's registers is accepted.
     timeout : float
@@ -71,7 +71,7 @@ class LanguageDriver:
     """
 
     def __init__(
-        self, transport: BoardTransport | str, config: LanguageCoreConfig | None = None, *,
+        self, transport: NetworkFrames | str, config: LanguageCoreConfig | None = None, *,
         timeout: float = 10.0,
     ):
         self._lock = threading.RLock()
@@ -83,7 +83,7 @@ class LanguageDriver:
             opened = open_transport(transport) if isinstance(transport, str) else transport
             if isinstance(transport, str):
                 undo.callback(opened.close)
-            if not isinstance(opened, BoardTransport):
+            if not isinstance(opened, NetworkFrames):
                 raise ValueError(
                     "a language core must be at a serial port, usb or tcp://host:port, not"
                     f" {transport}"
