@@ -141,9 +141,11 @@ NETWORKS_GOWIN_18 = NetworkDesign(
 LANGUAGE_85F = NetworkDesign(
     config=LanguageCoreConfig(target="ecp5"), clock=95.8333, baud=3_000_000, placer="static",
 )
-# The same with the weights, and the keys and values of all layers, in an SDRAM of 32 MiB.
+# The same with the weights, and the keys and values of all layers, in an SDRAM of 32 MiB. Weights
+# may be of int4.
 LANGUAGE_SDRAM_85F = dataclasses.replace(
-    LANGUAGE_85F, config=dataclasses.replace(LANGUAGE_85F.config, program_words=1 << 18),
+    LANGUAGE_85F,
+    config=dataclasses.replace(LANGUAGE_85F.config, program_words=1 << 18, int4=True),
     placed=False,
 )
 

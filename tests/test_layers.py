@@ -83,6 +83,7 @@ LAYERS = {
     "hw/": (*BASE, "weft.hw", "amaranth"),
     "boards/": (*BASE, "weft.hw", "weft.boards", "amaranth", "amaranth_boards"),
     "sim/gates/gate_network": (*BASE, "weft.host", "weft.models", "weft.sim", "numpy"),
+    "sim/gates/gate_language": (*BASE, "weft.host", "weft.models", "weft.sim"),
     "sim/": (
         *BASE, "weft.hw", "weft.golden", "weft.host", "weft.quantize", "weft.sim",
         "amaranth", "cocotb", "cocotb_tools", "cocotbext", "find_libpython", "ml_dtypes", "numpy",

@@ -40,6 +40,8 @@ class PassControl(wiring.Component):
     ----------
     transfers : bool
         The core has a program memory.
+    int4 : bool
+        The core unpacks weights.
 
     Attributes
     ----------
@@ -83,9 +85,9 @@ class PassControl(wiring.Component):
         At the end of a pass: the core stops with `CoreError.MEMORY`.
     """
 
-    def __init__(self, *, transfers=False):
+    def __init__(self, *, transfers=False, int4=False):
         self.transfers = transfers
-        fields = PassFields(transfers=transfers)
+        fields = PassFields(transfers=transfers, int4=int4)
         super().__init__({
             **({"moved": Out(12), "failed": In(1)} if transfers else {}),
             "start": In(1), "list": In(12), "first_position": In(12), "limit": In(12),

@@ -96,7 +96,9 @@ class LanguageCore(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         config, target = self.config, self.config.target
-        m.submodules.control = control = PassControl(transfers=config.program_words > 0)
+        m.submodules.control = control = PassControl(
+            transfers=config.program_words > 0, int4=config.int4
+        )
         m.submodules.memory = memory = MainMemory(
             width=8 * WORD_BYTES, words=config.words, target=target
         )
@@ -123,7 +125,9 @@ class LanguageCore(wiring.Component):
         ]
         transfers = None
         if config.program_words:
-            m.submodules.transfers = transfers = WordTransfers(target=target)
+            m.submodules.transfers = transfers = WordTransfers(
+                target=target, int4=config.int4
+            )
         groups = self._groups(m, control, memory, activations, lanes, transfers)
         parameters, issue = self._parameters(m, memory)
         m.d.comb += self.read_data.eq(parameters)
@@ -319,6 +323,8 @@ class LanguageCore(wiring.Component):
             transfers.row_words.eq(job.count_0),
             transfers.read_data.eq(memory.a_data), control.failed.eq(transfers.failed),
         ]
+        if self.config.int4:
+            m.d.comb += transfers.packed.eq(job.packed)
         for n in range(2):
             m.d.comb += [
                 transfers.further[n].eq(control.further[n]),

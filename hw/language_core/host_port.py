@@ -14,7 +14,13 @@ from weft.hw.serial.link import HostFrames
 from weft.language_core.config import PAIR_BYTES, TEXT_TOKENS
 from weft.language_core.host_memory import PLACE_BITS, UNIT_BYTES, WRITE_FIELDS, Memory
 from weft.language_core.latencies import SELECTED
-from weft.language_core.register_map import LATENCY, REGISTERS, STATE, describe
+from weft.language_core.register_map import (
+    LATENCY,
+    REGISTERS,
+    STATE,
+    describe,
+    describe_program,
+)
 
 __all__ = ["LanguageHostPort", "HostWrite", "TextMemory", "TextStart"]
 
@@ -341,8 +347,7 @@ class LanguageAnswers(FrameAnswers):
         values = [*(Const(word, 32) for word in describe(self.config)), *(
             self.state[n] for n in range(len(STATE))
         )]
-        if self.config.program_words:
-            values.append(Const(self.config.program_words, 32))
+        values += [Const(word, 32) for word in describe_program(self.config)]
         value = Signal(32)
         m.d.sync += value.eq(Mux(address < len(values), Array(values)[address], 0))
         return value

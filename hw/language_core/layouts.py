@@ -17,12 +17,14 @@ class PassFields(data.StructLayout):
     ----------
     transfers : bool
         With those of a core that has a program memory.
+    int4 : bool
+        With that of a core that unpacks weights.
     """
 
-    def __init__(self, *, transfers=False):
+    def __init__(self, *, transfers=False, int4=False):
         super().__init__({
             name: signed(bits) if is_signed else bits
-            for name, (bits, is_signed) in field_shapes(transfers=transfers).items()
+            for name, (bits, is_signed) in field_shapes(transfers=transfers, int4=int4).items()
         })
 
 

@@ -9,6 +9,7 @@ from weft.hw.delay import pipeline
 from weft.hw.dma.axi import Axi4
 from weft.hw.fabrics import FABRICS
 from weft.hw.language_core.loops import LoopNest
+from weft.hw.language_core.unpacker import Int4Unpacker
 from weft.language_core.config import BEAT_BYTES, PROGRAM_BITS, WORD_BEATS, WORD_BYTES
 from weft.language_core.descriptors import Transfer
 from weft.language_core.latencies import ARRIVED, READ, RING_WORDS, TRANSFER_TIMEOUT
@@ -17,6 +18,7 @@ __all__ = ["WordTransfers"]
 
 _RING = ceil_log2(RING_WORDS)
 _PLACE = ceil_log2(WORD_BYTES)
+_BEAT = ceil_log2(WORD_BEATS)
 _LEVELS = 2
 
 
@@ -38,6 +40,8 @@ class WordTransfers(wiring.Component):
         As in the Config.
     timeout : int
         Cycles; a power of two.
+    int4 : bool
+        Words that are read may be of int4: an `Int4Unpacker` makes two beats of one.
 
     Attributes
     ----------
@@ -52,6 +56,9 @@ class WordTransfers(wiring.Component):
         First word of the program memory.
     row, row_words : In, 13 bits, 12 bits
         The program memory is read ``row * row_words`` words later.
+    packed : In, 15 bits; only with ``int4``
+        The beats of a tile less 1, if the words are of int4. Then a tile starts at a word of the
+        program memory, ``row`` counts tiles, and no beat follows the last one of a tile.
     done : Out, 1 bit
         Pulse: a load or a store has ended.
     failed : Out, 1 bit
@@ -68,10 +75,12 @@ class WordTransfers(wiring.Component):
     axi : Out, `Axi4`
     """
 
-    def __init__(self, *, target, timeout=TRANSFER_TIMEOUT):
+    def __init__(self, *, target, timeout=TRANSFER_TIMEOUT, int4=False):
         self.multiplier = FABRICS[target].multiplier
         self.timeout = timeout
+        self.int4 = int4
         super().__init__({
+            **({"packed": In(15)} if int4 else {}),
             "start": In(1), "transfer": In(2),
             "further": In(data.ArrayLayout(12, _LEVELS)),
             "main": In(12), "steps": In(data.ArrayLayout(12, _LEVELS)),
@@ -87,7 +96,7 @@ class WordTransfers(wiring.Component):
         m = Module()
         m.submodules.product = product = self.multiplier(a=13, b=12)
         first = Signal(PROGRAM_BITS)
-        m.d.comb += [product.a.eq(self.row), product.b.eq(self.row_words)]
+        m.d.comb += [product.a.eq(self.row), product.b.eq(self._packed_or(self.row_words, 1))]
         m.d.sync += first.eq(self.program + product.product)
         started = pipeline(m, self.start, product.LATENCY + 1, "started")
         waits, begin, begun = Signal(), Signal(), Signal()
@@ -120,24 +129,40 @@ class WordTransfers(wiring.Component):
             m.d.sync += self.failed.eq(1)
         return m
 
-    def _nest(self, m, name, addresses, start):
-        """The loops of a transfer, and the first one of each address."""
+    def _packed_or(self, value, added):
+        """A number of words; of int4, those of a tile in the program memory less 1, and ``added``.
+        """
+        return Mux(self.packed.any(), self.packed[_BEAT:] + added, value) if self.int4 else value
+
+    def _nest(self, m, name, addresses, start, further=None):
+        """The loops of a transfer, and the first one of each address.
+
+        ``further`` are the iterations over words of the program memory, which may be of int4.
+        """
         loops = LoopNest(
             levels=_LEVELS, count_bits=12,
             addresses={each: len(first) for each, first in addresses.items()},
         )
         m.submodules[name] = loops
-        m.d.comb += [loops.start.eq(start), loops.further.eq(self.further)]
+        m.d.comb += [
+            loops.start.eq(start), loops.further.eq(self.further if further is None else further),
+        ]
+        steps = [self.steps[0], self.steps[1]]
+        if further is not None:
+            steps[1] = self._packed_or(steps[1], 1)
         for each, first in addresses.items():
             m.d.comb += [
                 getattr(loops, f"{each}_start").eq(first),
-                *(getattr(loops, f"{each}_steps")[n].eq(self.steps[n]) for n in range(_LEVELS)),
+                *(getattr(loops, f"{each}_steps")[n].eq(steps[n]) for n in range(_LEVELS)),
             ]
         return loops
 
     def _reads(self, m, first, begin, stale):
         """Loads and streams: whether a burst is open, whether words will come, and an error."""
-        asked = self._nest(m, "asked", {"program": first}, begin)
+        further = None
+        if self.int4:
+            further = Cat(self._packed_or(self.further[0], 0)[:12], self.further[1])
+        asked = self._nest(m, "asked", {"program": first}, begin, further)
         arriving = self._nest(m, "arriving", {"main": self.main}, begin)
         streams = self.transfer == Transfer.STREAM
         ar, r = self.axi.ar, self.axi.r
@@ -145,22 +170,36 @@ class WordTransfers(wiring.Component):
         ahead, open_, unread = (Signal(words, name=name) for name in ("ahead", "open", "unread"))
         free, ask = Signal(), Signal()
         reading = Signal()  # ``asked`` belongs to this transfer, not to one that has failed
+        beats, fire, last, arrived = Signal(range(WORD_BEATS)), Signal(), Signal(), Signal()
+        # A burst of int4 has no fixed number of words: then ``ahead`` are words of the ring.
+        limited = open_ if self.int4 else ahead
         m.d.comb += [
             free.eq(~ar.valid | ar.ready),
-            ask.eq(asked.busy & free & (ahead != RING_WORDS) & reading & ~self.failed),
-            asked.advance.eq(ask), ar.payload.len.eq(WORD_BEATS - 1),
+            ask.eq(asked.busy & free & (limited != RING_WORDS) & reading & ~self.failed),
+            asked.advance.eq(ask),
         ]
         with m.If(free):
             m.d.sync += [ar.valid.eq(ask), ar.payload.addr.eq(asked.program << _PLACE)]
-        beats, fire, last, arrived = Signal(range(WORD_BEATS)), Signal(), Signal(), Signal()
+            if self.int4:
+                ends = self.packed.any() & asked.last[0]
+                m.d.sync += ar.payload.len.eq(Mux(ends, self.packed[:_BEAT], WORD_BEATS - 1))
+        valid, ready, beat, closed, inside = r.valid, r.ready, r.payload.data, last, self.beat_valid
+        if self.int4:
+            room = (ahead != RING_WORDS) | (beats != 0) | ~streams | self.failed | stale
+            valid, ready, beat, held = self._unpacked(m, begin, room)
+            closed, inside = r.valid & r.ready & r.payload.last, inside | held
+            ahead_next = ahead + (fire & streams & (beats == 0) & ~stale) - self.step
+        else:
+            m.d.comb += ar.payload.len.eq(WORD_BEATS - 1)
+            ahead_next = ahead + ask - Mux(streams, self.step, last)
         m.d.comb += [
-            r.ready.eq(~self.beat_valid | self.beat_ready), fire.eq(r.valid & r.ready),
+            ready.eq(~self.beat_valid | self.beat_ready), fire.eq(valid & ready),
             last.eq(fire & (beats == WORD_BEATS - 1)), arriving.advance.eq(last),
         ]
         ring = Cat(arriving.main[:_RING], self.main[_RING:])
-        with m.If(r.ready):
+        with m.If(ready):
             m.d.sync += [
-                self.beat_valid.eq(r.valid), self.beat.eq(r.payload.data),
+                self.beat_valid.eq(valid), self.beat.eq(beat),
                 self.place.eq(beats), self.word.eq(Mux(streams, ring, arriving.main)),
             ]
         written = self.beat_valid & self.beat_ready & (self.place == WORD_BEATS - 1)
@@ -169,18 +208,34 @@ class WordTransfers(wiring.Component):
             self.ready.eq((unread != 0) | self.failed),
         ]
         m.d.sync += [
-            beats.eq(beats + fire), open_.eq(open_ + ask - last),
-            ahead.eq(ahead + ask - Mux(streams, self.step, last)),
+            beats.eq(beats + fire), open_.eq(open_ + ask - closed), ahead.eq(ahead_next),
             unread.eq(unread + arrived - self.step),
         ]
         with m.If(self.start):
             m.d.sync += [ahead.eq(0), unread.eq(0), reading.eq(0)]
         with m.If(begin):
             m.d.sync += reading.eq(1)
+            if self.int4:
+                m.d.sync += beats.eq(0)  # what was dropped may end within a word
         with m.If(stale):
             m.d.sync += self.beat_valid.eq(0)
         opened = open_ != 0
-        return opened, asked.busy | opened | self.beat_valid, fire & ~stale & _wrong(r)
+        taken = r.valid & r.ready if self.int4 else fire
+        return opened, asked.busy | opened | inside, taken & ~stale & _wrong(r)
+
+    def _unpacked(self, m, begin, room):
+        """The beats of weights of int8, as a stream, while there is ``room`` for them; and whether
+        one is inside.
+        """
+        m.submodules.unpacker = unpacker = Int4Unpacker()
+        r, ready = self.axi.r, Signal(name="unpacked_ready")
+        m.d.comb += [
+            unpacker.start.eq(begin), unpacker.packed.eq(self.packed.any()),
+            unpacker.further.eq(self.further[0]),
+            unpacker.i.valid.eq(r.valid), unpacker.i.payload.eq(r.payload.data),
+            r.ready.eq(unpacker.i.ready), unpacker.o.ready.eq(ready & room),
+        ]
+        return unpacker.o.valid & room, ready, unpacker.o.payload, unpacker.busy
 
     def _stores(self, m, first, begin, stale):
         """Stores: whether a word is written, the pulse of the last one, and an error."""
@@ -233,6 +288,8 @@ class WordTransfers(wiring.Component):
         moved = Cat(
             channel.valid & channel.ready for channel in (axi.aw, axi.w, axi.b, axi.ar, axi.r)
         ).any()
+        if self.int4:  # a beat that the ring has no room for is not late
+            moved |= axi.r.valid
         m.d.sync += waited.eq(Mux(open_ & ~moved & ~self.start, waited + 1, 0))
         return waited.all()
 

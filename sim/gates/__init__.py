@@ -3,13 +3,14 @@
 from pathlib import Path
 
 from weft.sim import verilated
+from weft.sim.gates.gate_language import check_language
 from weft.sim.gates.gate_network import check_network
 from weft.sim.gates.gate_test import HARNESS, GateSim, GateSimError, GateTest, check_gates
 from weft.sim.gates.netlist import FAMILIES, UnsupportedCell, verilog
 
 __all__ = [
     "FAMILIES", "GateSim", "GateSimError", "GateTest", "UnsupportedCell", "build_model",
-    "check_gates", "check_network", "verilog",
+    "check_gates", "check_language", "check_network", "verilog",
 ]
 
 

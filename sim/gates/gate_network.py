@@ -11,6 +11,7 @@ from weft.host.network_frames import NetworkFrames
 from weft.host.recovery import AcceleratorError
 from weft.host.transport import TransportError
 from weft.models.network_core.program import NetworkCoreProgram
+from weft.registers import IDENTITY, kind_of
 from weft.sim.gates.gate_test import TIMEOUT_CYCLES, GateSim, GateSimError, GateTest
 
 __all__ = ["GateTransport", "check_network"]
@@ -19,7 +20,8 @@ __all__ = ["GateTransport", "check_network"]
 class GateTransport(NetworkFrames):
     """The frames of a network core over the serial line of a `GateSim`, one at a time.
 
-    `weft.host.network_driver.NetworkDriver` takes it in place of a `BoardTransport`. Nothing is
+    `weft.host.network_driver.NetworkDriver` and `weft.host.language_driver.LanguageDriver` take it
+    in place of a `BoardTransport`. Nothing is
     sent again: the line loses no bytes. Methods raise GateSimError if an answer is missing or
     wrong; the time limits count in the cycles of `GateSim`, so the argument ``timeout`` has no
     effect.
@@ -29,12 +31,21 @@ class GateTransport(NetworkFrames):
     gates : GateSim
     list_cycles : int
         Cycles of a list, at most.
+    ignored : container of FrameType
+        Frames that come unasked, and tell nothing new.
     """
 
-    def __init__(self, gates: GateSim, list_cycles: int):
+    name = "the gates"
+
+    def __init__(self, gates: GateSim, list_cycles: int, ignored=()):
         self._gates = gates
+        self._ignored = ignored
         self._list_cycles = list_cycles
         self._sequence = 0  # of the latest frame with an acknowledgement, from power-on
+
+    def kind_of_core(self, timeout: float) -> str:
+        """Return the kind of the core; ValueError if its registers tell none."""
+        return kind_of(self.read(0, len(IDENTITY), timeout))
 
     def read(self, address: int, count: int, timeout: float) -> list[int]:
         """Return ``count`` registers from ``address`` on."""
@@ -79,6 +90,8 @@ class GateTransport(NetworkFrames):
 
     def _receive(self, kind, number, cycles=TIMEOUT_CYCLES):
         frame = self._gates.receive(cycles)
+        while frame.type in self._ignored:
+            frame = self._gates.receive(cycles)
         if (frame.type, frame.sequence) != (kind, number):
             raise GateSimError(
                 f"expected {kind.name} {number}, received a frame of type {frame.type:#x}"

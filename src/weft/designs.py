@@ -118,7 +118,7 @@ def _language_core(path, values, overrides):
         raise ConfigError(f"{path}: {error}") from error
 
 
-_LANGUAGE_FIELDS = {"target": str, "microprogram": bool}
+_LANGUAGE_FIELDS = {"target": str, "microprogram": bool, "int4": bool}
 _KIND_NAMES = {str: "a text", int: "an integer", bool: "true or false"}
 
 

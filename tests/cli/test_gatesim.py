@@ -3,12 +3,13 @@
 import dataclasses
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 from digits import CNN
 
 from weft.boards import bitstream, catalog, toolchain
-from weft.boards.designs import NETWORKS_25F
+from weft.boards.designs import LANGUAGE_85F, NETWORKS_25F
 from weft.boards.toolchain import Netlist
 from weft.cli import main
 from weft.sim import gates
@@ -20,6 +21,7 @@ PINS = {
 }
 PORTS = {name: {"direction": way, "bits": [bit]} for bit, (name, way) in enumerate(PINS.items(), 2)}
 DIGITS = str(CNN)
+STORIES = str(Path(__file__).parents[2] / "examples/stories.weft")
 
 
 class Tools:
@@ -132,6 +134,19 @@ def test_runs_a_network_on_the_core_for_networks(run, monkeypatch):
 
 
 @pytest.mark.exit_code("gatesim", 1)
+def test_writes_a_token_on_the_language_core(run, monkeypatch):
+    given = []
+
+    def check_language(sim, program, config, *, seed, say):
+        given.append((sim.divisor, program.name, config))
+        return GateTest(jobs=26, macs=88_888, results=2)
+
+    monkeypatch.setattr(gates, "check_language", check_language)
+    status, said, _ = run("ulx3s-85f", "--for", "language", "--network", STORIES)
+    assert (status, given) == (0, [(32, "stories", LANGUAGE_85F.config)])
+    assert "88,888" in said.out and "equal" in said.out
+
+
 def test_reports_a_difference(run):
     def check_gates(*given, **options):
         raise GateSimError("sums differ from golden: job 1, word 2")
@@ -162,6 +177,11 @@ def test_reports_a_cell_without_a_model(run, monkeypatch):
      "weft gatesim must be for a board with a serial port; the link of orangecrab-25f is USB"),
     (("ecpix5-45f", "--for", "networks", "--network", DIGITS), "has no network core"),
     (("ulx3s-25f", "--for", "networks", "--network", "no.tflite"), "no.tflite"),
+    (("ulx3s-85f", "--for", "language"), "--network must be given with a network core or a"),
+    (("ulx3s-85f", "--for", "language", "--network", DIGITS), "must be a language model for ulx3s"),
+    (("ulx3s-85f", "--for", "language-sdram", "--network", STORIES),
+     "the language core of weft gatesim must have no SDRAM, and that of ulx3s-85f has one"),
+    (("icebreaker", "--for", "language", "--network", STORIES), "must have no microprogram, and"),
 ])
 def test_rejects_arguments_before_any_work(run, arguments, problem):
     status, said, _ = run(*arguments)

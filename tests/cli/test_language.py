@@ -122,6 +122,23 @@ def test_the_check_against_float_has_limits(said, monkeypatch):
     assert [line.split()[0] for line in out.splitlines()] == ["perplexity", "equal"]
 
 
+def test_weights_of_int4(said, tmp_path):
+    """They are compared beside those of int8, whose limits alone are kept."""
+    out, _ = said(0, "run", "small.bin", "--weights", "int4", "--check", "float")
+    lines = out.splitlines()
+    starts = ["int8: perplexity", "int8: equal", "int4: perplexity", "int4: equal"]
+    assert [" ".join(line.split()[:2]) for line in lines[:4]] == starts
+    assert lines[4] == "the limits are those of int8; int4 has none"
+    divergences = [float(lines[n].split("KL ")[1]) for n in (0, 2)]
+    assert divergences[1] > 5 * divergences[0]
+    program = str(tmp_path / "int4.weft")
+    out, _ = said(0, "compile", "small.bin", "--weights", "int4", "-o", program)
+    assert "(llama2.c); int4 weights, int8 cache, int16 maps" in out
+    assert json.loads(said(0, "report", program, "--json")[0])["weight_type"] == "int4"
+    _, err = said(2, "run", program, "--weights", "int8")
+    assert err.endswith("a program, which has weights of int4; weft compile makes one")
+
+
 def test_a_broken_limit_is_exit_code_1(said, monkeypatch):
     monkeypatch.setattr(agreement, "MIN_GREEDY", 1.01)
     out, _ = said(1, "run", "small.bin", "--check", "float")
@@ -149,6 +166,8 @@ def test_a_broken_limit_is_exit_code_1(said, monkeypatch):
     (["run", "small.weft", "--prompt", "xyz" * 40], "the prompt must have at most 47 tokens"),
     (["run", "small.weft", "--tokenizer", "tok300.bin"], "tokenizer must be for a .bin file"),
     (["run", str(CNN), "--prompt", "a"], "--prompt must be for a language model"),
+    (["run", str(CNN), "--weights", "int4"], "--weights must be for a language model"),
+    (["report", str(CNN), "--weights", "int4"], "--weights must be for a language model"),
     (["run", str(CNN), "--check", "float"], "--check float must be for a language model"),
     (["boards", "small.bin"], "small.bin is a language model: weft run, weft compile and weft"),
     (["explore", "--board", "icebreaker", "--workload", "small.weft"], "is a language model"),

@@ -3,8 +3,10 @@
 import contextlib
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from digits import CNN
 from faulty_pipe import End
@@ -228,7 +230,7 @@ def test_a_simulated_core_of_a_board(said, monkeypatch, late, code, text):
 
     monkeypatch.setattr(language, "simulated_core", core_of)
     _, lines = said(code, "run", "small.weft", "--on", "sim", "--tokens", "4", *SDRAM)
-    assert seen == [LanguageCoreConfig(program_words=1 << 18, target="ecp5")]
+    assert seen == [LanguageCoreConfig(program_words=1 << 18, int4=True, target="ecp5")]
     assert "at 95.8333 MHz, the clock of ulx3s-85f-language-sdram; text equal to" in lines[-1]
     assert lines[-1].endswith(f"cycles {text}, to within 1 %")
 
@@ -272,3 +274,49 @@ def test_selftest_of_a_language_core(said, monkeypatch):
     board.damaged = True
     out, _ = said(1, "selftest", "/dev/board")
     assert "the main memory does not keep what is written" in out
+
+
+SDRAM_CHECKS = "data lines", "address lines", "sample", "refresh", "patterns"
+
+
+@pytest.mark.parametrize("name, broken, failures", [
+    (None, None, {}),
+    ("lines", lambda numbers: numbers & ~16, {
+        "address lines": "byte addresses that differ by 0x800 are the same place", "sample": None,
+        "refresh": None, "patterns": None,
+    }),
+    ("lines", lambda numbers: numbers & 31, {
+        "address lines": "the memory has 4,096 bytes, and must have 8,192", "sample": None,
+        "refresh": None, "patterns": None,
+    }),
+    # The upper byte of a chip with 16 bits.
+    ("kept", lambda words: words | np.array([0, 255] * 64, np.uint8), {
+        "data lines": "wrong bits of a beat of 128: 8..15, 24..31, 40..47, 56..63, 72..79, 88..95,"
+                      " 104..111, 120..127; always 1: 8..15, 24..31,",
+        "sample": "only bytes 1, 3, 5, 7, 9, 11, 13, 15 of 16", "address lines": None,
+        "refresh": None, "patterns": None,
+    }),
+])
+def test_selftest_of_an_sdram(said, monkeypatch, name, broken, failures):
+    monkeypatch.setattr("weft.host.memory_test._REST", 0)
+    monkeypatch.setenv("COLUMNS", "120")
+    board = PipedLanguageBoard(replace(CORE, program_words=64), None)
+    if name:
+        setattr(board, name, broken)
+    _opens(monkeypatch, board)
+    out, _ = said(int(name is not None), "selftest", "/dev/board")
+    lines = out.splitlines()
+    for check in SDRAM_CHECKS:
+        [row] = [line.split() for line in lines if f"program memory, {check}  " in line]
+        assert row[-1] == ("NO" if check in failures else "yes")
+        if failures.get(check):
+            [line] = [line for line in lines if line.startswith(f"program memory, {check}: ")]
+            assert failures[check] in line
+
+
+def test_selftest_of_an_sdram_that_does_not_answer(said, monkeypatch):
+    board = PipedLanguageBoard(replace(CORE, program_words=64), None)
+    board.program = board.program[:0]
+    _opens(monkeypatch, board)
+    out, _ = said(1, "selftest", "/dev/board")
+    assert "program memory, data lines: the program memory failed at word 0: it answers" in out

@@ -36,6 +36,13 @@ def test_rejects(given, message):
     assert str(caught.value) == message
 
 
+def test_int4_needs_a_program_memory():
+    with pytest.raises(ValueError, match="^int4 must be false without a program memory, not true$"):
+        LanguageCoreConfig(int4=True)
+    config = LanguageCoreConfig(program_words=1024, int4=True)
+    assert config.name == "language_1x8x16_3072_program1024_int4"
+
+
 def test_a_microprogram_has_other_columns():
     config = LanguageCoreConfig(words=64, groups=16, side_groups=64, microprogram=True)
     assert (config.columns, config.depth, config.peak) == (4, 1, 4)

@@ -1,12 +1,21 @@
 """The registers of a language core on a board."""
 
+from dataclasses import replace
+
 import pytest
 
 from weft.config import Config
 from weft.design import LANGUAGE
 from weft.language_core.config import LanguageCoreConfig
 from weft.language_core.descriptors import CoreError
-from weft.language_core.register_map import REGISTERS, STATE, TextState, decode, describe
+from weft.language_core.register_map import (
+    REGISTERS,
+    STATE,
+    TextState,
+    decode,
+    describe,
+    describe_program,
+)
 from weft.registers import describe as describe_product
 from weft.registers import kind_of
 
@@ -28,14 +37,26 @@ def test_registers_describe_a_core_with_a_microprogram():
     assert decode(describe(config)) == config
 
 
+def test_registers_describe_a_program_memory():
+    for config, last in (
+        (CORE, []), (replace(CORE, program_words=64), [64]),
+        (replace(CORE, program_words=64, int4=True), [64, 1]),
+    ):
+        assert describe_program(config) == last
+        assert decode(describe(config), *last) == config
+    with pytest.raises(ValueError, match="register int4 must be 0 or 1, not 2"):
+        decode(describe(CORE), 64, 2)
+
+
 def test_the_hash_tells_each_field():
     hashes = {
         config.hash for config in (
             CORE, LanguageCoreConfig(), LanguageCoreConfig(target="ecp5"),
             LanguageCoreConfig(side_groups=64), LanguageCoreConfig(groups=512),
+            LanguageCoreConfig(program_words=64), LanguageCoreConfig(program_words=64, int4=True),
         )
     }
-    assert len(hashes) == 5
+    assert len(hashes) == 7
 
 
 @pytest.mark.parametrize("name, value, text", [

@@ -5,7 +5,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from language_programs import SDRAM_CORE, cache_of, golden_text, program_of, quantized
+from language_programs import (
+    INT4_CORE,
+    SDRAM_CORE,
+    SHAPE,
+    cache_of,
+    golden_text,
+    program_of,
+    quantized,
+)
 
 import weft
 from weft.golden.language import IntegerModel, Shape
@@ -106,6 +114,51 @@ def test_an_abort_of_a_text(core):
         text = core.run([3], 48, abort=cycle)
         assert (text.error, text.tokens) == (CoreError.ABORTED, [])
     _check(core, weights, program, [3], 2)
+
+
+@pytest.fixture(scope="module")
+def int4_core():
+    with LanguageSimulation(INT4_CORE) as simulation:
+        yield simulation
+
+
+# The words of a tile fill its beats of scales, or not: 2 and 3, 18 and 3, 4 and 3 words.
+@pytest.mark.parametrize("shape, tied, limit", [
+    (SHAPE, True, 48),
+    (Shape(dim=288, layers=1, heads=6, kv_heads=2, hidden=40, vocab=24, positions=16), True, 16),
+    (Shape(dim=64, layers=2, heads=2, kv_heads=2, hidden=33, vocab=16, positions=48), False, 16),
+])
+def test_weights_of_int4(int4_core, shape, tied, limit):
+    """Products read packed words; but ``wo`` does not where heads of 8 channels change places."""
+    weights = quantized(shape, 3, tied, "int4")
+    program = program_of(weights, config=INT4_CORE)
+    streamed = [each for each in program.passes if each.transfer == Transfer.STREAM]
+    plain = shape.layers if shape.head_dim == 8 and shape.group > 1 else 0
+    assert sum(not each.packed for each in streamed) == plain
+    _load(int4_core, program)
+    _check(int4_core, weights, program, [5, 2, shape.vocab - 1], limit)
+
+
+def test_weights_of_int8_on_a_core_that_unpacks(int4_core):
+    weights = quantized()
+    program = program_of(weights, config=INT4_CORE)
+    assert not any(each.packed for each in program.passes)
+    _load(int4_core, program)
+    _check(int4_core, weights, program, [5, 2, 40, 17, 9], 12)
+
+
+def test_a_memory_that_fails_while_weights_of_int4_come(int4_core):
+    weights = quantized(weight_type="int4")
+    program = program_of(weights, config=INT4_CORE)
+    for transfer in (Transfer.LOAD, Transfer.STREAM):
+        _load(int4_core, program)
+        place = next(n for n, each in enumerate(program.passes) if each.transfer == transfer)
+        wrong = replace(program.passes[place], program=INT4_CORE.program_words)
+        int4_core.write(wrong.pack(), 16 * place)
+        text = int4_core.run([3], 48)
+        assert (text.finished, text.error, text.tokens) == (True, CoreError.MEMORY, [])
+    _load(int4_core, program)
+    _check(int4_core, weights, program, [3], 2)
 
 
 @pytest.mark.long

@@ -11,7 +11,7 @@ from weft.golden.language import IntegerModel
 from weft.golden.language.sampling import GREEDY, sample
 from weft.host.link import Frame
 from weft.language_core.descriptors import CoreError, Kind, Transfer, field_shapes
-from weft.language_core.register_map import REGISTERS, describe
+from weft.language_core.register_map import REGISTERS, describe, describe_program
 
 __all__ = ["PipedLanguageBoard"]
 
@@ -36,6 +36,8 @@ class PipedLanguageBoard(PipedBoard, GoldenNetworkBoard):
         The memory keeps no bytes.
     forgetful : bool
         The program memory keeps no bytes.
+    lines, kept : callable
+        Of the program memory: the numbers of the words that it finds, and what it keeps of words.
     stuck : bool
         It computes no further position.
     how : Sampling
@@ -48,6 +50,7 @@ class PipedLanguageBoard(PipedBoard, GoldenNetworkBoard):
         self.config, self.weights, self.pace, self.how = config, weights, pace, GREEDY
         self.memories = [np.full(size, 0x5A, np.uint8) for size in (128 * config.words, 4096, 2048)]
         self.program = np.full((config.program_words, 128), 0xA5, np.uint8)
+        self.lines = self.kept = lambda values: values
         self.full = self.damaged = self.stuck = self.started = self.forgetful = False
         self.reset()
 
@@ -101,14 +104,14 @@ class PipedLanguageBoard(PipedBoard, GoldenNetworkBoard):
             return None
         assert fields["main_0"] == fields["count_1"] == self.limit == 1
         main = self.memories[0].reshape(-1, 128)[fields["main"] :][:count]
-        outside = self.program[fields["program"] :][:count]
         assert fields["main"] > 0 and len(main) == count
-        if len(outside) < count:
+        if fields["program"] + count > len(self.program):
             return CoreError.MEMORY
+        numbers = self.lines(np.arange(fields["program"], fields["program"] + count))
         if transfer == Transfer.LOAD:
-            main[:] = outside
+            main[:] = self.program[numbers]
         elif not self.forgetful:
-            outside[:] = main
+            self.program[numbers] = self.kept(main)
         return CoreError.NONE
 
     def step(self):
@@ -150,7 +153,7 @@ class PipedLanguageBoard(PipedBoard, GoldenNetworkBoard):
                 self.step()
         words = [*describe(self.config), *self.state(), CYCLES]
         assert len(words) == len(REGISTERS)
-        return [*words, self.config.program_words] if self.config.program_words else words
+        return [*words, *describe_program(self.config)]
 
     def bytes_at(self, address, count):
         """Bytes of the main memory, or of the text."""

@@ -14,22 +14,23 @@ from weft.models.language.quantization import observe, quantize
 from weft.models.language_core.program import compile_model
 
 __all__ = [
-    "CORE", "MICRO", "SDRAM_CORE", "SHAPE", "blank", "cache_of", "golden_text", "program_of",
-    "quantized", "quantized_microgpt", "small_program",
+    "CORE", "INT4_CORE", "MICRO", "SDRAM_CORE", "SHAPE", "blank", "cache_of", "golden_text",
+    "program_of", "quantized", "quantized_microgpt", "small_program",
 ]
 
 CORE = LanguageCoreConfig(words=768, groups=512, side_groups=64)  # two banks of words
 SDRAM_CORE = replace(CORE, side_groups=128, program_words=1 << 18)
+INT4_CORE = replace(SDRAM_CORE, int4=True)
 MICRO = LanguageCoreConfig(words=1024, groups=128, side_groups=256, microprogram=True)
 SHAPE = Shape(dim=32, layers=2, heads=4, kv_heads=2, hidden=40, vocab=48, positions=48)
 
 
 @functools.cache
-def quantized(shape=SHAPE, seed=1, tied=True):
+def quantized(shape=SHAPE, seed=1, tied=True, weight_type="int8"):
     """The integers of a model of random weights."""
     weights = random_weights(shape, seed, tied=tied)
     texts = np.random.default_rng(seed).integers(0, shape.vocab, (4, min(32, shape.positions)))
-    return quantize(weights, observe(weights, texts))
+    return quantize(weights, observe(weights, texts), weight_type)
 
 
 def blank(shape):

@@ -27,6 +27,7 @@ neither the network's file nor a package that reads it.
   weft compile kws.tflite --board ulx3s-85f -o kws.weft
   weft run kws.weft --on /dev/ttyUSB1
   weft compile stories260K.gguf -o stories.weft
+  weft compile stories15M.bin --weights int4 -o stories15M.weft
   weft compile kws.tflite --config ip/config.toml -o kws.weft --c firmware/kws
 
 A language model has no target yet. The last command also writes C code, with which an SoC runs the
@@ -40,6 +41,7 @@ def add(parser):
     add_network(parser, ".tflite, .onnx, .gguf, .bin or .npz")
     add_target(parser, default=False)
     add_batch(parser)
+    language.add_weights(parser)
     parser.add_argument(
         "-o", "--output", metavar="FILE", required=True, type=path("output"),
         help="the program file to write, .weft",
@@ -66,6 +68,7 @@ def run(args) -> int:
     network, program = load_network(args)  # a .weft file has a program, the others a network
     if language.is_language(network or program):
         return language.compile_model(args, network or program)
+    language.refuse_text(args)
     target = network_target(target)
     if target is None:
         raise ModelError("one of the arguments --board --config is required")

@@ -26,6 +26,8 @@ the serial port at the board's baud rate, runs jobs, and compares the results wi
   weft gatesim --board ./my_board.py          a board of your own (docs/boards.md)
   weft gatesim ulx3s-25f --for networks --network kws.tflite
                                               one inference on the network core
+  weft gatesim ulx3s-85f --for language --network tiny.weft
+                                              a token of a small model on the language core
 
 Installs Yosys and nextpnr from PyPI at first use. Exit code 1 if the Config or a result differs.
 """
@@ -46,8 +48,8 @@ def add(parser):
     )
     parser.add_argument(
         "--network", metavar="FILE", type=path("network"),
-        help="a .tflite or .onnx file; one inference runs on the network core. A fast --baud"
-        " needs fewer cycles to load it",
+        help="a .tflite or .onnx file; one inference runs on the network core. For a language core,"
+        " a language model, which writes a token. A fast --baud needs fewer cycles to load it",
     )
     add_design(parser)
 
@@ -91,7 +93,8 @@ def _board(args):
     board = designed_board(args)
     if _TESTS.of(board.config).has_network != bool(args.network):
         raise BoardError(
-            "--network must be given with a network core (--for), and only with one"
+            "--network must be given with a network core or a language core (--for), and only"
+            " with one"
         )
     if board.link != "serial":
         raise BoardError(
@@ -129,6 +132,27 @@ def _check_network(args, board):
     return lambda sim, **options: gates.check_network(sim, program, **options)
 
 
+def _check_language(args, board):
+    from weft.boards.board import BoardError
+    from weft.cli.language import is_language
+    from weft.models.errors import ModelError
+    from weft.models.language.program import LanguageProgram
+    from weft.models.loading import load
+    from weft.sim import gates
+
+    if board.config.program_words or board.config.microprogram:
+        part = "SDRAM" if board.config.program_words else "microprogram"
+        raise BoardError(
+            f"the language core of weft gatesim must have no {part}, and that of {board.name} has"
+            " one"
+        )
+    found = load(args.network)
+    if not is_language(found):
+        raise ModelError(f"--network must be a language model for {board.name}: {args.network}")
+    program = found if isinstance(found, LanguageProgram) else found.compile()
+    return lambda sim, **options: gates.check_language(sim, program, board.config, **options)
+
+
 class _Test(NamedTuple):
     """Whether the test runs a network, and how it is made from arguments and board."""
 
@@ -136,7 +160,10 @@ class _Test(NamedTuple):
     check: Callable
 
 
-_TESTS = PerKind(product=_Test(False, _check_jobs), network=_Test(True, _check_network))
+_TESTS = PerKind(
+    product=_Test(False, _check_jobs), network=_Test(True, _check_network),
+    language=_Test(True, _check_language),
+)
 
 
 def _netlist(board, stage, show):

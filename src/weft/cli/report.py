@@ -45,6 +45,7 @@ def add(parser):
     add_network(parser, ".tflite, .onnx, .gguf, .bin, .npz or .weft")
     add_target(parser)
     add_batch(parser)
+    language.add_weights(parser)
     parser.add_argument(
         "--against", metavar="TARGET", type=path("against"),
         help="a second board, or a TOML file, to compare with; BOARD-PURPOSE is a board's"
@@ -63,6 +64,7 @@ def run(args) -> int:
     network, program = load_network(args)
     if language.is_language(network or program):
         return language.report(args, network or program)
+    language.refuse_text(args)
     target = network_target(target)
     program, against = _programs(args, target, network, program)
     from weft.models.report import report

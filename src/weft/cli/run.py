@@ -121,6 +121,7 @@ def add(parser):
         help="write the page of weft report with the measured cycles; for one inference",
     )
     language.add_text(parser)
+    language.add_weights(parser)
 
 
 def run(args) -> int:

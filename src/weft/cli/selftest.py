@@ -14,8 +14,8 @@ HELP = "test a core, its memories and its link"
 DESCRIPTION = f"""\
 Test a core and its link against the golden model: its identity registers, its operand buffers page
 by page, the link at its full rate, and products of every class of shape. Of a network core its
-whole memories are tested instead of the buffers. Of a language core its main memory is tested; the
-model in it is lost, and the next 'weft run' sends it again.
+whole memories are tested instead of the buffers. Of a language core its main memory is tested, and
+its SDRAM if it has one; the model in them is lost, and the next 'weft run' sends it again.
 
   weft selftest /dev/ttyUSB1
   weft selftest board --rows 2 --cols 2 --a-words 64 --b-words 64
@@ -95,6 +95,7 @@ def _is_language(transport):
 def _language_checks(transport, design, args, show):
     """The checks of a language core; the transport is closed after them."""
     from weft.host.language_driver import LanguageDriver
+    from weft.host.memory_test import test_of_words
     from weft.language_core.config import WORD_BYTES
 
     try:
@@ -105,14 +106,20 @@ def _language_checks(transport, design, args, show):
     with driver:
         core = driver.config
         checks = [Check("identity", f"{core.name}, {core.peak} MAC/cycle, {core.hash:08x}", None)]
-        try:
-            details, failure = _memory(
-                WORD_BYTES * core.words, driver.write_main, driver.read_main, args.seed
-            )
-        except RuntimeError as error:  # AcceleratorError, TransportError
-            details, failure = "", str(error)
-        checks.append(Check("memory", details, failure))
-        show.say(f"memory: {'passed' if failure is None else 'FAILED'}")
+        cases = [("memory", lambda: _memory(
+            WORD_BYTES * core.words, driver.write_main, driver.read_main, args.seed
+        ))]
+        if core.program_words:
+            cases += [
+                (f"program memory, {name}", case) for name, case in test_of_words(driver, args.seed)
+            ]
+        for name, case in cases:
+            try:
+                details, failure = case()
+            except RuntimeError as error:  # AcceleratorError, TransportError
+                details, failure = "", str(error)
+            checks.append(Check(name, details, failure))
+            show.say(f"{name}: {'passed' if failure is None else 'FAILED'}")
     return checks
 
 

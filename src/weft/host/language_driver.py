@@ -11,7 +11,7 @@ import numpy as np
 
 from weft.design import LANGUAGE
 from weft.frames import MAX_CHECK, MAX_DATA, PROGRAM_BIT, FrameType
-from weft.host.board import BoardTransport
+from weft.host.network_frames import NetworkFrames
 from weft.host.opening import open_transport
 from weft.host.recovery import AcceleratorError
 from weft.host.transport import TransportError
@@ -29,6 +29,7 @@ from weft.language_core.register_map import PROGRAM_WORDS, REGISTERS, STATE, Tex
 __all__ = ["NO_TOKEN", "LanguageDriver"]
 
 NO_TOKEN = 0xFFFF  # stops no text
+_MOST_MOVED = 4095  # words of a transfer: the iterations of a loop
 _PAIR = struct.Struct("<II")  # payload of READ_MEMORY
 _START = struct.Struct("<4HI")
 
@@ -45,8 +46,8 @@ class LanguageDriver:
 
     Parameters
     ----------
-    transport : BoardTransport or str
-        Connection to the core, or its name: a serial port, ``usb`` or ``tcp://host:port``.
+    transport : NetworkFrames or str
+        Connection to the core with the frames of a board, or its name: a serial port, ``usb`` or ``tcp://host:port``.
     config : LanguageCoreConfig, optional
         Expected LanguageCoreConfig; by default the one in the core's registers is accepted.
     timeout : float
@@ -70,7 +71,7 @@ class LanguageDriver:
     """
 
     def __init__(
-        self, transport: BoardTransport | str, config: LanguageCoreConfig | None = None, *,
+        self, transport: NetworkFrames | str, config: LanguageCoreConfig | None = None, *,
         timeout: float = 10.0,
     ):
         self._lock = threading.RLock()
@@ -82,7 +83,7 @@ class LanguageDriver:
             opened = open_transport(transport) if isinstance(transport, str) else transport
             if isinstance(transport, str):
                 undo.callback(opened.close)
-            if not isinstance(opened, BoardTransport):
+            if not isinstance(opened, NetworkFrames):
                 raise ValueError(
                     "a language core must be at a serial port, usb or tcp://host:port, not"
                     f" {transport}"
@@ -160,12 +161,7 @@ class LanguageDriver:
         TransportError
             If the connection failed.
         """
-        last = first + len(data) // WORD_BYTES - 1
-        if not 0 <= first <= last < self.config.program_words or len(data) % WORD_BYTES:
-            raise ValueError(
-                "words of the program memory must be whole, and in"
-                f" 0..{self.config.program_words - 1}, not {first}..{last} with {len(data)} bytes"
-            )
+        self._check_program(first, data)
         place, words = free
         head = self.read_main(0, WORD_BYTES)
         for start in range(0, len(data), words * WORD_BYTES):
@@ -181,6 +177,54 @@ class LanguageDriver:
             watch(len(piece))
         with self._transaction():
             self._write(Memory.MAIN, 0, head)
+
+    def store_program(self, first: int, data: bytes) -> None:
+        """Write words of the program memory from word ``first`` on; nothing is compared.
+
+        They move through the main memory, whose contents are lost. Raises as `write_program`.
+        """
+        for number, piece in self._through_main(first, data):
+            with self._transaction():
+                self._write(Memory.MAIN, GROUPS_OF_WORD, piece)
+            self._move(Transfer.STORE, len(piece), main=1, program=number)
+
+    def read_program(self, first: int, count: int = 1) -> bytes:
+        """Return ``count`` words of the program memory; the contents of the main memory are lost.
+
+        Raises as `write_program`.
+        """
+        found = []
+        for number, piece in self._through_main(first, bytes(count * WORD_BYTES)):
+            self._move(Transfer.LOAD, len(piece), main=1, program=number)
+            found.append(self.read_main(GROUPS_OF_WORD, len(piece)))
+        return b"".join(found)
+
+    def program_has(self, first: int, data: bytes) -> bool:
+        """Return whether words of the program memory have these bytes, at most 64 KiB.
+
+        Their CRC is compared. The contents of the main memory are lost. Raises as `write_program`.
+        """
+        equal = True
+        for number, piece in self._through_main(first, data):
+            self._move(Transfer.LOAD, len(piece), main=1, program=number)
+            with self._transaction():
+                equal &= self._has(GROUPS_OF_WORD, piece)
+        return equal
+
+    def _through_main(self, first, data):
+        """Parts of words of the program memory, as large as the main memory behind the list."""
+        self._check_program(first, data)
+        size = min(self.config.words - 1, _MOST_MOVED) * WORD_BYTES
+        for start in range(0, len(data), size):
+            yield first + start // WORD_BYTES, data[start : start + size]
+
+    def _check_program(self, first, data):
+        last = first + len(data) // WORD_BYTES - 1
+        if not 0 <= first <= last < self.config.program_words or len(data) % WORD_BYTES:
+            raise ValueError(
+                "words of the program memory must be whole, and in"
+                f" 0..{self.config.program_words - 1}, not {first}..{last} with {len(data)} bytes"
+            )
 
     def _move(self, transfer, size, **words):
         """Execute a list of one transfer, and wait for its end."""
@@ -339,8 +383,8 @@ class LanguageDriver:
             )
         count = len(REGISTERS) - len(STATE)
         try:
-            [program_words] = self._transport.read(PROGRAM_WORDS, 1, self._timeout)
-            found = decode(self._transport.read(0, count, self._timeout), program_words)
+            memory = self._transport.read(PROGRAM_WORDS, 2, self._timeout)
+            found = decode(self._transport.read(0, count, self._timeout), *memory)
         except ValueError as error:
             raise AcceleratorError(
                 f"the core's registers do not describe a language core: {error}"

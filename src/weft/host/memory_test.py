@@ -1,4 +1,4 @@
-"""Tests of the program memory of a network core, over its link: each names what is broken."""
+"""Tests of the program memory of a core, over its link: each names what is broken."""
 
 import time
 from collections.abc import Callable
@@ -6,9 +6,10 @@ from collections.abc import Callable
 import numpy as np
 
 from weft.frames import MAX_CHECK
+from weft.language_core.config import WORD_BYTES
 from weft.network_core.descriptors import split
 
-__all__ = ["Check", "full_test", "quick_test"]
+__all__ = ["Check", "full_test", "quick_test", "test_of_words"]
 
 # Returns details, and what is wrong: None if the memory has passed.
 Check = Callable[[], tuple[str, str | None]]
@@ -34,7 +35,10 @@ def quick_test(driver) -> list[tuple[str, Check]]:
     list of (str, callable)
         Name of each check, and what makes it. It raises TransportError if the connection fails.
     """
-    memory = _Vectors(driver)
+    return _quick(_Vectors(driver))
+
+
+def _quick(memory):
     return [
         ("data lines", lambda: _data_lines(memory)),
         ("address lines", lambda: _address_lines(memory)),
@@ -50,32 +54,49 @@ def full_test(driver, seed: int = _SEED) -> list[tuple[str, Check]]:
     """
     memory = _Vectors(driver)
     return [
-        *quick_test(driver),
+        *_quick(memory),
         ("byte enables", lambda: _byte_enables(memory)),
-        ("refresh", lambda: _refresh(driver)),
-        ("patterns", lambda: _patterns(driver, seed)),
+        ("refresh", lambda: _refresh(memory)),
+        ("patterns", lambda: _patterns(memory, seed)),
     ]
 
 
-class _Vectors:
-    """The memory, vector by vector."""
+def test_of_words(driver, seed: int = _SEED) -> list[tuple[str, Check]]:
+    """The checks of `full_test` but for byte enables, which a language core does not use.
 
-    def __init__(self, driver):
-        self._driver, self._banks = driver, driver.config.banks
-        self.depth = driver.config.array.depth
-        self.count = driver.program_bytes // self.depth
-        self.in_beat = driver.config.read_vectors
+    The contents of program memory and main memory are lost. ``driver`` is a
+    `weft.host.language_driver.LanguageDriver`.
+    """
+    memory = _Words(driver)
+    return [
+        *_quick(memory),
+        ("refresh", lambda: _refresh(memory)),
+        ("patterns", lambda: _patterns(memory, seed)),
+    ]
 
-    def read(self, number, count=1):
-        """The bytes of vectors."""
-        return self._driver.read_program(split(number, self._banks), count * self.depth)
 
-    def write(self, number, data):
-        """Write bytes of vectors."""
-        self._driver.write_program(split(number, self._banks), data, compare=False)
+class _Units:
+    """A memory, unit by unit.
+
+    Attributes
+    ----------
+    unit : str
+        Name of several.
+    depth : int
+        Bytes of a unit.
+    count : int
+        Units of the memory.
+    beat_bytes : int
+        Bytes that the memory moves at once: a part or a multiple of a unit.
+    """
+
+    unit: str
+    depth: int
+    count: int
+    beat_bytes: int
 
     def written(self, values):
-        """Write these vectors, by number, and return what is read; then their old values return."""
+        """Write these units, by number, and return what is read; then their old values return."""
         before = {number: self.read(number) for number in values}
         for number, data in values.items():
             self.write(number, data)
@@ -85,8 +106,46 @@ class _Vectors:
         return found
 
     def value(self, number):
-        """A value that no other vector has: noise that depends on its number."""
+        """A value that no other unit has: noise that depends on its number."""
         return np.random.default_rng([_SEED, number]).bytes(self.depth)
+
+
+class _Vectors(_Units):
+    """The program memory of a network core."""
+
+    unit = "vectors"
+
+    def __init__(self, driver):
+        self._driver, self._banks = driver, driver.config.banks
+        self.depth = driver.config.array.depth
+        self.count = driver.program_bytes // self.depth
+        self.in_beat = driver.config.read_vectors
+        self.beat_bytes = self.depth * self.in_beat
+
+    def read(self, number, count=1):
+        """The bytes of vectors."""
+        return self._driver.read_program(split(number, self._banks), count * self.depth)
+
+    def write(self, number, data):
+        """Write bytes of vectors."""
+        self._driver.write_program(split(number, self._banks), data, compare=False)
+
+    def has(self, number, data):
+        """Whether vectors have these bytes, at most MAX_CHECK."""
+        return self._driver.program_has(split(number, self._banks), data)
+
+
+class _Words(_Units):
+    """The program memory of a language core: its main memory is between it and the host."""
+
+    unit = "words"
+
+    def __init__(self, driver):
+        self.depth, self.count = WORD_BYTES, driver.config.program_words
+        self.beat_bytes = driver.config.beat_bytes
+        self.read, self.write, self.has = (
+            driver.read_program, driver.store_program, driver.program_has,
+        )
 
 
 def _wrong_bits(pairs):
@@ -99,15 +158,19 @@ def _wrong_bits(pairs):
 
 def _data_lines(memory):
     """Each bit of a beat is 0 and 1, beside neighbours with both values."""
-    bits = 8 * memory.depth * memory.in_beat
-    before = memory.read(0, memory.in_beat)
+    bits = 8 * memory.beat_bytes
+    units = max(1, memory.beat_bytes // memory.depth)
+    before = memory.read(0, units)
+    beats = len(before) // memory.beat_bytes
     every, wrong = (1 << bits) - 1, 0
     low = high = every  # bits that were never 1, never 0
     for value in (0, every, *(every // 0xFF * byte for byte in _PATTERNS)):
-        memory.write(0, value.to_bytes(bits // 8, "little"))
-        found = int.from_bytes(memory.read(0, memory.in_beat), "little")
-        wrong |= value ^ found
-        low, high = low & ~found, high & found
+        memory.write(0, value.to_bytes(memory.beat_bytes, "little") * beats)
+        data = memory.read(0, units)
+        for first in range(0, len(data), memory.beat_bytes):
+            found = int.from_bytes(data[first : first + memory.beat_bytes], "little")
+            wrong |= value ^ found
+            low, high = low & ~found, high & found
     memory.write(0, before)
     failure = None
     if wrong:
@@ -132,9 +195,9 @@ def _ranges(bits):
 
 
 def _address_lines(memory):
-    """Vector 0 and those at each power of two have values of their own.
+    """Unit 0 and those at each power of two have values of their own.
 
-    A line that is stuck gives a vector the value of another one. If all lines from one on do, the
+    A line that is stuck gives a unit the value of another one. If all lines from one on do, the
     memory is smaller than it must be.
     """
     lines = [n for n in range(memory.count.bit_length()) if 1 << n < memory.count]
@@ -156,12 +219,12 @@ def _address_lines(memory):
 
 
 def _sample(memory):
-    """Vectors anywhere keep their values."""
+    """Units anywhere keep their values."""
     rng = np.random.default_rng(_SEED)
     numbers = sorted({int(n) for n in rng.integers(0, memory.count, _SAMPLE)})
     values = {number: memory.value(number) for number in numbers}
     found = memory.written(values)
-    return f"{len(values)} vectors", _difference(memory, values, found)
+    return f"{len(values)} {memory.unit}", _difference(memory, values, found)
 
 
 def _difference(memory, values, found):
@@ -169,14 +232,18 @@ def _difference(memory, values, found):
     wrong = [number for number in values if values[number] != found[number]]
     if not wrong:
         return None
-    bits = _wrong_bits((values[n], found[n]) for n in wrong)
-    lanes = [n for n in range(memory.depth) if bits >> 8 * n & 0xFF]
+    part = min(memory.depth, memory.beat_bytes)
+    bits = _wrong_bits(
+        (values[n][first : first + part], found[n][first : first + part])
+        for n in wrong for first in range(0, memory.depth, part)
+    )
+    lanes = [n for n in range(part) if bits >> 8 * n & 0xFF]
     text = (
-        f"{len(wrong)} of {len(values)} vectors are wrong, the first one at byte"
+        f"{len(wrong)} of {len(values)} {memory.unit} are wrong, the first one at byte"
         f" {wrong[0] * memory.depth:#x}"
     )
-    if len(lanes) < memory.depth:
-        text += f"; only bytes {', '.join(map(str, lanes))} of {memory.depth}"
+    if len(lanes) < part:
+        text += f"; only bytes {', '.join(map(str, lanes))} of {part}"
     return text
 
 
@@ -190,31 +257,31 @@ def _byte_enables(memory):
     return f"{2 * beats} vectors", _difference(memory, values, found)
 
 
-def _refresh(driver):
+def _refresh(memory):
     """Bytes stay while nothing is accessed."""
-    size = min(driver.program_bytes, MAX_CHECK)
+    size = min(memory.count * memory.depth, MAX_CHECK)
     data = np.random.default_rng(_SEED).bytes(size)
-    driver.write_program(0, data, compare=False)
+    memory.write(0, data)
     time.sleep(_REST)
-    found = driver.read_program(0, size)
+    found = memory.read(0, size // memory.depth)
     wrong = int((np.frombuffer(data, np.uint8) != np.frombuffer(found, np.uint8)).sum())
     failure = f"{wrong:,} of {size:,} bytes are wrong after {_REST:g} s" if wrong else None
     return f"{size:,} bytes for {_REST:g} s", failure
 
 
-def _patterns(driver, seed):
+def _patterns(memory, seed):
     """Noise and its inverse, in the whole memory."""
-    size, banks, depth = driver.program_bytes, driver.config.banks, driver.config.array.depth
+    size, depth = memory.count * memory.depth, memory.depth
     wrong, seconds = 0, 0.0
     noise = np.random.default_rng(seed).integers(0, 256, size, np.uint8)
     for values in (noise, ~noise):
         start = time.perf_counter()
-        driver.write_program(0, values.tobytes(), compare=False)
+        memory.write(0, values.tobytes())
         seconds += time.perf_counter() - start
         for first in range(0, size, MAX_CHECK):
-            piece, address = values[first : first + MAX_CHECK], split(first // depth, banks)
-            if not driver.program_has(address, piece.tobytes()):
-                found = driver.read_program(address, len(piece))
+            piece, number = values[first : first + MAX_CHECK], first // depth
+            if not memory.has(number, piece.tobytes()):
+                found = memory.read(number, len(piece) // depth)
                 wrong += int((np.frombuffer(found, np.uint8) != piece).sum())
     failure = f"{wrong:,} of {2 * size:,} bytes are wrong" if wrong else None
     return f"{size:,} bytes; {2 * size / seconds:,.0f} bytes/s to the core", failure

@@ -10,8 +10,9 @@ from weft.design import LANGUAGE
 from weft.targets import TARGETS
 
 __all__ = [
-    "BEAT_BYTES", "COLUMNS", "DEPTH", "GROUPS_OF_WORD", "HEADS", "LANES", "PAIR_BYTES",
-    "PROGRAM_BITS", "TEXT_TOKENS", "WORD_BEATS", "WORD_BYTES", "LanguageCoreConfig",
+    "BEAT_BYTES", "CODE_BEATS", "COLUMNS", "DEPTH", "GROUPS_OF_WORD", "HEADS", "LANES",
+    "PAIR_BYTES", "PROGRAM_BITS", "SCALED_WORDS", "TEXT_TOKENS", "WORD_BEATS", "WORD_BYTES",
+    "LanguageCoreConfig",
 ]
 
 COLUMNS = 8  # sums that the array computes at the same time
@@ -23,6 +24,8 @@ PAIR_BYTES = 2 * LANES  # of a parameter group: an int16 for each lane
 GROUPS_OF_WORD = WORD_BYTES // PAIR_BYTES
 BEAT_BYTES = 16  # of the program memory
 WORD_BEATS = WORD_BYTES // BEAT_BYTES  # a word is one burst
+SCALED_WORDS = 4  # words of int4 that share a beat of scales: one for each column
+CODE_BEATS = WORD_BEATS // 2  # of the codes of a word
 PROGRAM_BITS = 20  # of the number of a word in the program memory
 TEXT_TOKENS = 1024  # of the memory for the text, on a board: a block RAM
 _LIMITS = {"words": (16, 4096), "groups": (16, 4096), "side_groups": (4, 1024)}
@@ -53,6 +56,9 @@ class LanguageCoreConfig:
         Words of the program memory behind AXI4, which then has the weights, and the keys and values
         of all layers: a multiple of 16 in 16..1048576. With 0 there is none, and all of a model is
         in the main memory. With a microprogram it is 0.
+    int4 : bool
+        The core unpacks weights of int4 on their way from the program memory. Weights of int8, and
+        models of int8, are as without it.
     target : str
         FPGA family, as in `weft.config.Config`. With a microprogram, ``ice40up`` or ``generic``,
         which is for simulation only.
@@ -70,6 +76,7 @@ class LanguageCoreConfig:
     groups: int = 2048
     side_groups: int = 512
     program_words: int = 0
+    int4: bool = False
     target: str = "generic"
     microprogram: bool = False
 
@@ -91,6 +98,8 @@ class LanguageCoreConfig:
             problems.append(
                 f"program_words must be 0 with a microprogram, not {self.program_words}"
             )
+        if self.int4 and not self.program_words:
+            problems.append("int4 must be false without a program memory, not true")
         if self.target not in TARGETS:
             problems.append(f"target must be one of {', '.join(TARGETS)}, not {self.target}")
         elif self.microprogram and self.target not in _MICRO_TARGETS:
@@ -135,14 +144,16 @@ class LanguageCoreConfig:
     def name(self) -> str:
         """Short name, usable as the name of a folder or a file."""
         memory = f"_program{self.program_words}" if self.program_words else ""
+        memory += "_int4" if self.int4 else ""
         return f"language_1x{self.columns}x{self.depth}_{self.words}{memory}"
 
     @property
     def hash(self) -> int:
         """32-bit hash of all fields, which the core has in a register on a board."""
         fields = dataclasses.asdict(self) | {"kind": self.kind}
-        if not self.program_words:  # a core without a program memory has no such register either
-            del fields["program_words"]
+        for name in ("program_words", "int4"):  # a core without it has no such register either
+            if not fields[name]:
+                del fields[name]
         text = json.dumps(fields, sort_keys=True)
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little")
 

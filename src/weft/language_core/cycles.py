@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from weft.language_core.config import WORD_BEATS, WORD_BYTES
+from weft.language_core.config import BEAT_BYTES, WORD_BEATS
 from weft.language_core.descriptors import (
     LEVELS,
     Blocks,
@@ -28,6 +28,7 @@ from weft.language_core.latencies import (
     SKIPPED,
     STORE_WORD,
     TRANSFER_START,
+    UNPACKED,
 )
 from weft.network_core.cycles.memory import PERIOD, ProgramTiming
 
@@ -62,7 +63,9 @@ def pass_cycles(each: Pass, position: int, memory: ProgramTiming | None = None) 
 
     A transfer of n words starts its first burst TRANSFER_START cycles after its pass, and its last
     beat comes `ProgramTiming.latency` cycles and 8 n - 1 periods of a beat later. Then the step of
-    a product takes the last word, and a load ends. A store takes STORE_WORD cycles beside the beats
+    a product takes the last word, and a load ends. Words of int4 have the beats of
+    `weft.language_core.descriptors.packed_beats`, and the last one of them is UNPACKED cycles later
+    in the main memory. A store takes STORE_WORD cycles beside the beats
     of each word, and at its end: an SDRAM answers before it has stored. Raises ValueError for a
     transfer without the timing of its ``memory``.
     """
@@ -88,14 +91,21 @@ def _last_step(each):
     return 1 + latency + CONTROL
 
 
+def _beats(each, position):
+    """The beats that a transfer moves."""
+    words = steps(each, position)
+    return words // each.count_0 * (each.packed + 1) if each.packed else WORD_BEATS * words
+
+
 def _transfer_cycles(each, position, memory):
     if memory is None:
         raise ValueError("the cycles of a transfer must have the timing of its memory")
-    beats = WORD_BEATS * steps(each, position)
+    beats = _beats(each, position)
     if each.transfer == Transfer.STORE:
         moved = beats * memory.period // PERIOD + STORE_WORD * (beats // WORD_BEATS + 1)
         return TRANSFER_START + moved + 1 + CONTROL
     last = TRANSFER_START + memory.latency + (beats - 1) * memory.period // PERIOD + 2 + ARRIVED
+    last += UNPACKED if each.packed else 0
     return last + (_last_step(each) if each.kind == Kind.PRODUCT else 1 + CONTROL)
 
 
@@ -117,7 +127,7 @@ def token_cycles(
 def token_bytes(passes: Sequence[Pass], position: int) -> int:
     """Bytes that a token moves between the program memory and the core."""
     moves = (each for each in passes if each.kind != Kind.VECTOR and each.transfer)
-    return WORD_BYTES * sum(steps(each, position) for each in moves)
+    return BEAT_BYTES * sum(_beats(each, position) for each in moves)
 
 
 def as_predicted(cycles: int, predicted: int, memory: ProgramTiming | None) -> bool:

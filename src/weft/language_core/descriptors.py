@@ -10,12 +10,12 @@ import dataclasses
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from weft.language_core.config import PROGRAM_BITS
+from weft.language_core.config import CODE_BEATS, PROGRAM_BITS, SCALED_WORDS
 
 __all__ = [
     "DESCRIPTOR_BITS", "DESCRIPTOR_BYTES", "LEVELS", "Blocks", "CoreError", "Factor", "Kind",
     "Operand", "OutPlace", "ParameterPlace", "Pass", "Reduction", "Source", "TOTAL_BITS",
-    "Transfer", "field_shapes",
+    "Transfer", "field_shapes", "packed_beats",
 ]
 
 DESCRIPTOR_BYTES = 64
@@ -121,8 +121,8 @@ def _bits(bits, *, default=0, signed=False):
     return field(default=default, metadata={"bits": bits, "signed": signed})
 
 
-def _of_transfers(bits):
-    return field(default=0, metadata={"bits": bits, "signed": False, "transfers": True})
+def _of_transfers(bits, of="transfers"):
+    return field(default=0, metadata={"bits": bits, "signed": False, "of": of})
 
 
 _COUNT, _WORD, _GROUP, _PARAMETER = 12, 12, 12, 16
@@ -190,6 +190,11 @@ class Pass:
     program : int
         First word of the program memory. With `ParameterPlace.ROW`, a transfer starts
         ``token // 8 * count_0`` words later.
+    packed : int
+        Only of a core with int4. Of a `Transfer.STREAM`, or a `Transfer.LOAD` of one tile, whose
+        weights are of int4: the beats of a tile less 1, see `packed_beats`. 0 for others. The tiles
+        follow each other, and each starts at a word of the program memory. With
+        `ParameterPlace.ROW`, the words of a tile count instead of ``count_0``.
     """
 
     kind: int = _bits(2)
@@ -237,6 +242,7 @@ class Pass:
     addend: int = _bits(32)
     transfer: int = _of_transfers(2)
     program: int = _of_transfers(PROGRAM_BITS)
+    packed: int = _of_transfers(15, "int4")
 
     def __post_init__(self):
         for each in dataclasses.fields(self):
@@ -258,17 +264,30 @@ class Pass:
         return number.to_bytes(DESCRIPTOR_BYTES, "little")
 
 
-def field_shapes(*, transfers: bool = False) -> dict[str, tuple[int, bool]]:
+def packed_beats(words: int) -> int:
+    """The beats of a tile of int4 in the program memory, of so many words of the main memory.
+
+    For four words, or the last ones of the tile, a beat has their scales: four bits for each
+    column, those of the first word in the lowest bits. The codes follow, four beats for each word:
+    two columns a beat, four bits for each weight.
+    """
+    return -(-words // SCALED_WORDS) + CODE_BEATS * words
+
+
+def field_shapes(*, transfers: bool = False, int4: bool = False) -> dict[str, tuple[int, bool]]:
     """Bits of each field of a `Pass`, and whether it is signed, in the order of their places.
 
-    ``transfers`` includes those that only a core with a program memory has.
+    ``transfers`` includes those that only a core with a program memory has, ``int4`` that of a core
+    that unpacks weights.
     """
+    there = {None: True, "transfers": transfers, "int4": int4}
     return {
         each.name: (each.metadata["bits"], each.metadata["signed"])
-        for each in dataclasses.fields(Pass)
-        if transfers or not each.metadata.get("transfers")
+        for each in dataclasses.fields(Pass) if there[each.metadata.get("of")]
     }
 
 
 assert 4096 * 4 * 32767 < 1 << TOTAL_BITS
-assert sum(bits for bits, _ in field_shapes(transfers=True).values()) <= DESCRIPTOR_BITS
+_ALL = field_shapes(transfers=True, int4=True)
+assert sum(bits for bits, _ in _ALL.values()) <= DESCRIPTOR_BITS
+assert packed_beats((1 << _COUNT) - 1) <= 1 << _ALL["packed"][0]

@@ -6,7 +6,7 @@ __all__ = [
     "ARRIVED", "COIN_BITS", "CONTROL", "EVERY_OTHER", "GROUP_OF_PRODUCT", "GROUP_OF_VALUE",
     "LANES_OUT", "LIST_END", "LIST_START", "PARAMETER_ISSUE", "PORT_B", "READ", "REDUCED",
     "RING_WORDS", "SCALAR_OUT", "SELECTED", "SKIPPED", "STORE_WORD", "TABLE_OUT", "TRANSFER_START",
-    "TRANSFER_TIMEOUT", "TREE",
+    "TRANSFER_TIMEOUT", "TREE", "UNPACKED",
 ]
 
 READ = 1 + MEMORY_READ  # from a step to its word and its vector: a register for the address
@@ -36,6 +36,7 @@ RING_WORDS = 8  # that are read ahead: the bursts of 2 or 3 hide the latency of 
 TRANSFER_START = DSP_MULTIPLIER + 3  # from the first step of a pass to the first burst
 STORE_WORD = 2  # cycles of a word that is stored, beside its beats
 ARRIVED = 2  # from the last beat of a word at port B until a step of port A may read it
+UNPACKED = 2  # cycles of the last codes of a transfer in the unpacker: a register, two columns
 TRANSFER_TIMEOUT = 1 << 16  # cycles in which an open burst must move
 
 # From the first step of a scalar pass to its scale.

@@ -11,7 +11,10 @@ from weft.language_core.config import TEXT_TOKENS, LanguageCoreConfig
 from weft.language_core.descriptors import CoreError
 from weft.targets import TARGETS
 
-__all__ = ["LATENCY", "PROGRAM_WORDS", "REGISTERS", "STATE", "TextState", "decode", "describe"]
+__all__ = [
+    "LATENCY", "PROGRAM_WORDS", "REGISTERS", "STATE", "TextState", "decode", "describe",
+    "describe_program",
+]
 
 LATENCY = 2  # cycles that an address must be stable before its register can be read
 
@@ -19,19 +22,28 @@ _SIZES = "words", "groups", "side_groups"
 # The first two are in DONE, too.
 STATE = ["text_status", "text_cycles", "token_cycles"]
 REGISTERS = [*registers.IDENTITY, *_SIZES, "target", "text_tokens", "microprogram", *STATE]
-PROGRAM_WORDS = len(REGISTERS)  # of a core with a program memory; a register that is not there is 0
+# The first of `describe_program`; a register that is not there is 0.
+PROGRAM_WORDS = len(REGISTERS)
 
 
 def describe(config: LanguageCoreConfig) -> list[int]:
-    """The constant registers of ``config`` but for PROGRAM_WORDS: all before `STATE`."""
+    """The constant registers of ``config`` before `STATE`."""
     return [
         *registers.identity(config), *(getattr(config, name) for name in _SIZES),
         list(TARGETS).index(config.target), TEXT_TOKENS, int(config.microprogram),
     ]
 
 
-def decode(words: list[int], program_words: int = 0) -> LanguageCoreConfig:
-    """The LanguageCoreConfig that the constant registers ``words`` and PROGRAM_WORDS describe.
+def describe_program(config: LanguageCoreConfig) -> list[int]:
+    """The registers from PROGRAM_WORDS on: only of a core with a program memory."""
+    if not config.program_words:
+        return []
+    return [config.program_words] + [1] * config.int4
+
+
+def decode(words: list[int], program_words: int = 0, int4: int = 0) -> LanguageCoreConfig:
+    """The LanguageCoreConfig that the constant registers ``words``, and those from PROGRAM_WORDS
+    on, describe.
 
     Raises ValueError if the words are not from a language core of this version, or contradict
     each other.
@@ -48,8 +60,10 @@ def decode(words: list[int], program_words: int = 0) -> LanguageCoreConfig:
     sizes = {name: values[name] for name in _SIZES}
     if values["microprogram"] > 1:
         raise ValueError(f"register microprogram must be 0 or 1, not {values['microprogram']}")
+    if int4 > 1:
+        raise ValueError(f"register int4 must be 0 or 1, not {int4}")
     config = LanguageCoreConfig(
-        **sizes, program_words=program_words, target=targets[values["target"]],
+        **sizes, program_words=program_words, int4=bool(int4), target=targets[values["target"]],
         microprogram=bool(values["microprogram"]),
     )
     registers.check_hash(words, config)

@@ -3,18 +3,22 @@
 import random
 from collections import deque
 
+import numpy as np
 import pytest
 from tiers import quick
 
 from verif.amaranth_bench import pulse, put, simulate, ticks
 from verif.axi_memory import AxiMemory
+from weft.golden.language.int4 import unpack
 from weft.hw.language_core.transfers import WordTransfers
 from weft.language_core.config import BEAT_BYTES, WORD_BYTES
-from weft.language_core.descriptors import Transfer
+from weft.language_core.descriptors import Transfer, packed_beats
 from weft.language_core.latencies import ARRIVED, READ, RING_WORDS
+from weft.models.language_core.image import packed_words
 
 WORDS, TIMEOUT, LIMIT = 96, 64, 40_000
 DUT = WordTransfers(target="generic", timeout=TIMEOUT)
+INT4 = WordTransfers(target="generic", timeout=TIMEOUT, int4=True)
 
 
 class Bench:
@@ -23,8 +27,9 @@ class Bench:
     ``main`` has the words that have arrived, as a step of port A reads them.
     """
 
-    def __init__(self, *, busy=0.0, **options):
-        self.axi = AxiMemory(DUT.axi, data_bytes=BEAT_BYTES, size=WORDS * WORD_BYTES, **options)
+    def __init__(self, dut=DUT, *, busy=0.0, **options):
+        self.dut = dut
+        self.axi = AxiMemory(dut.axi, data_bytes=BEAT_BYTES, size=WORDS * WORD_BYTES, **options)
         self.rng, self.busy = random.Random(7), busy
         self.axi.memory[:] = self.rng.randbytes(len(self.axi.memory))
         self.main = {}
@@ -34,16 +39,16 @@ class Bench:
         return bytes(self.axi.memory[number * WORD_BYTES :][:WORD_BYTES])
 
     def run(self, bench):
-        simulate(DUT, bench, background=[self.axi.run, self.port_b, self.port_a], limit=LIMIT)
+        simulate(self.dut, bench, background=[self.axi.run, self.port_b, self.port_a], limit=LIMIT)
 
     async def port_b(self, ctx):
         """Beats are in the memory ARRIVED cycles after they were accepted."""
         late = deque([None] * ARRIVED)
         while True:
             free = self.rng.random() >= self.busy
-            ctx.set(DUT.beat_ready, free)
+            ctx.set(self.dut.beat_ready, free)
             _, _, valid, word, place, beat = await ctx.tick().sample(
-                DUT.beat_valid, DUT.word, DUT.place, DUT.beat
+                self.dut.beat_valid, self.dut.word, self.dut.place, self.dut.beat
             )
             late.append((word, place, beat) if valid and free else None)
             if (arrived := late.popleft()) is not None:
@@ -56,31 +61,31 @@ class Bench:
         """Words to store: READ cycles after their address."""
         late = deque([0] * READ)
         while True:
-            late.append(ctx.get(DUT.read_word))
+            late.append(ctx.get(self.dut.read_word))
             data = self.main.get(late.popleft(), bytes(WORD_BYTES))
-            ctx.set(DUT.read_data, int.from_bytes(data, "little"))
+            ctx.set(self.dut.read_data, int.from_bytes(data, "little"))
             await ctx.tick()
 
     async def start(self, ctx, transfer, counts, *, main, program, steps=(1, 0), row=0):
-        put(ctx, DUT.transfer, transfer)
+        put(ctx, self.dut.transfer, transfer)
         for n in range(2):
-            put(ctx, DUT.further[n], counts[n] - 1)
-            put(ctx, DUT.steps[n], steps[n])
-        put(ctx, DUT.main, main)
-        put(ctx, DUT.program, program)
-        put(ctx, DUT.row, row)
-        put(ctx, DUT.row_words, counts[0])
-        await pulse(ctx, DUT.start)
+            put(ctx, self.dut.further[n], counts[n] - 1)
+            put(ctx, self.dut.steps[n], steps[n])
+        put(ctx, self.dut.main, main)
+        put(ctx, self.dut.program, program)
+        put(ctx, self.dut.row, row)
+        put(ctx, self.dut.row_words, counts[0])
+        await pulse(ctx, self.dut.start)
 
     async def done(self, ctx):
         """Wait for the end of a load or a store; returns the cycles, and whether it has failed."""
         cycles = 0
-        while not ctx.get(DUT.done):
+        while not ctx.get(self.dut.done):
             await ctx.tick()
             cycles += 1
-        failed = ctx.get(DUT.failed)
+        failed = ctx.get(self.dut.failed)
         await ticks(ctx, 6)
-        assert not ctx.get(DUT.done)
+        assert not ctx.get(self.dut.done)
         return cycles, bool(failed)
 
     async def move(self, ctx, *args, **others):
@@ -91,15 +96,15 @@ class Bench:
         """Take words of a stream, and return them: what port A reads after the step."""
         found, ring = [], main // RING_WORDS * RING_WORDS
         while len(found) < count:
-            step = ctx.get(DUT.ready) and self.rng.random() >= pause
-            ctx.set(DUT.step, step)
+            step = ctx.get(self.dut.ready) and self.rng.random() >= pause
+            ctx.set(self.dut.step, step)
             data = self.main.get(ring + len(found) % RING_WORDS)
             now = data and bytes(data)
             await ctx.tick()
             if step:
-                assert ctx.get(DUT.failed) or bytes(data) == now
+                assert ctx.get(self.dut.failed) or bytes(data) == now
                 found.append(now)
-        ctx.set(DUT.step, 0)
+        ctx.set(self.dut.step, 0)
         return found
 
 
@@ -229,6 +234,81 @@ def test_a_memory_that_does_not_answer(transfer):
 
     bench.run(run)
     assert [bench.main[40 + n] for n in range(12)] == [bench.word(60 + n) for n in range(12)]
+
+
+def _packed(bench, words, tiles, first):
+    """Weights of int4 in the program memory from a word on; and the words that they are."""
+    rng = np.random.default_rng(words)
+    scales = rng.integers(1, 16, (8 * tiles, words)).astype(np.uint8)
+    weights = unpack(rng.integers(-8, 8, (8 * tiles, 16 * words)).astype(np.int8), scales)
+    data = packed_words(weights, scales).tobytes()
+    bench.axi.memory[first * WORD_BYTES : first * WORD_BYTES + len(data)] = data
+    return [
+        weights[8 * tile : 8 * tile + 8, 16 * n : 16 * n + 16].tobytes()
+        for tile in range(tiles) for n in range(words)
+    ]
+
+
+@pytest.mark.parametrize("options, pause", [
+    (MEMORIES[2], 0), (MEMORIES[0], 0.97),
+    *(pytest.param(*each, marks=pytest.mark.slow) for each in (
+        (MEMORIES[0], 0), (MEMORIES[1], 0), (MEMORIES[1], 0.97), (MEMORIES[2], 0.97),
+    )),
+])
+def test_weights_of_int4(options, pause):
+    """Streams of tiles of 7 and of 2 words, one of int8, then the second tile as a row."""
+    bench = Bench(INT4, **options)
+
+    async def run(ctx):
+        for first, (words, tiles) in ((2, (7, 3)), (40, (2, 4)), (60, (5, 1))):
+            packed = 0 if words == 5 else packed_beats(words) - 1
+            expected = [bench.word(60 + n) for n in range(5)]
+            if packed:
+                expected = _packed(bench, words, tiles, first)
+            put(ctx, INT4.packed, packed)
+            await bench.start(
+                ctx, Transfer.STREAM, (words, tiles), main=24, program=first, steps=(1, words)
+            )
+            assert await bench.take(ctx, words * tiles, main=24, pause=pause) == expected
+            await ticks(ctx, 20)
+            assert not ctx.get(INT4.ready) and not ctx.get(INT4.failed)
+        expected = _packed(bench, 7, 3, 30)
+        put(ctx, INT4.packed, packed_beats(7) - 1)
+        assert not await bench.move(ctx, Transfer.LOAD, (7, 1), main=50, program=30, row=1)
+        assert [bench.main[50 + n] for n in range(7)] == expected[7:14]
+
+    bench.run(run)
+    lengths = [length for kind, _, length in bench.axi.bursts if kind == "ar"]
+    # 30 and 9 beats of a tile, then 5 words of int8, then a row.
+    assert lengths == [8, 8, 8, 6] * 3 + [8, 1] * 4 + [8] * 5 + [8, 8, 8, 6]
+
+
+def test_a_memory_that_fails_within_weights_of_int4():
+    """By an error, and by no answer; then right ones, of both kinds."""
+    bench = Bench(INT4, latency=9)
+
+    async def run(ctx):
+        expected = _packed(bench, 7, 3, 30)
+        for fails in (True, False):
+            bench.axi.bad = {34 * WORD_BYTES + 16} if fails else set()
+            bench.axi.pause = 0.0 if fails else 1.0
+            put(ctx, INT4.packed, packed_beats(7) - 1)
+            await bench.start(
+                ctx, Transfer.STREAM, (7, 3), main=8, program=30, steps=(1, 7)
+            )
+            await bench.take(ctx, 21, main=8)
+            assert ctx.get(INT4.failed)
+            bench.axi.bad, bench.axi.pause = set(), 0.0
+            put(ctx, INT4.packed, 0)
+            assert not await bench.move(ctx, Transfer.LOAD, (3, 1), main=40, program=70)
+            put(ctx, INT4.packed, packed_beats(7) - 1)
+            await bench.start(
+                ctx, Transfer.STREAM, (7, 3), main=8, program=30, steps=(1, 7)
+            )
+            assert await bench.take(ctx, 21, main=8) == expected
+
+    bench.run(run)
+    assert [bench.main[40 + n] for n in range(3)] == [bench.word(70 + n) for n in range(3)]
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from language_models import SMALL, pieces, random_weights
+from language_models import MICROGPT, SMALL, pieces, random_microgpt, random_weights
 
 import weft
 from weft.golden.language import FloatModel, IntegerModel
@@ -54,6 +54,41 @@ def test_a_heavy_row_gets_a_scale_so_that_its_sums_fit(model):
     found = quantize(weights, observe(weights, np.arange(48).reshape(2, 24)))
     sums = np.abs(found.layers[0].w2.weights.astype(int)).sum(1)
     assert (sums * 2**15 < 2**31).all() and sums.max() > 4096 * 14
+
+
+def test_rows_of_int4_have_the_best_scales(model):
+    """Each group against all scales and codes, in Python; and each row is its scale times them."""
+    found = quantize(model.weights, observe(model.weights, np.arange(48).reshape(2, 24)), "int4")
+    rows, matrix = found.layers[1].w2, model.weights.w2[1].astype(float)
+    for number in range(0, len(matrix), 5):
+        values = matrix[number] / (np.abs(matrix[number]).max() / 105)
+        for first in range(0, matrix.shape[1], 16):
+            group = values[first : first + 16]
+            least = min(
+                sum(min((code * scale - value) ** 2 for code in range(-8, 8)) for value in group)
+                for scale in range(1, 16)
+            )
+            error = ((rows.weights[number, first : first + 16] - group) ** 2).sum()
+            assert error == pytest.approx(least)
+    assert found.weight_type == "int4"
+    assert all(np.array_equal(a, b) for a, b in zip(
+        (found.classifier.weights,), (found.embedding.weights,), strict=True
+    ))
+
+
+def test_a_heavy_row_of_int4_fits_its_sums(model):
+    shape = dataclasses.replace(SMALL, hidden=4096, layers=1)
+    weights = random_weights(shape, 6)
+    weights = dataclasses.replace(weights, w2=np.full_like(weights.w2, 0.01))
+    found = quantize(weights, observe(weights, np.arange(48).reshape(2, 24)), "int4").layers[0].w2
+    sums = np.abs(found.weights.astype(int)).sum(1)
+    assert (sums * 2**15 < 2**31).all() and sums.max() > 4096 * 8
+
+
+def test_a_microgpt_has_weights_of_int8():
+    weights = random_microgpt(MICROGPT, 1)
+    with pytest.raises(ModelError, match="^the weights of a microgpt must be int8, not int4$"):
+        quantize(weights, observe(weights, np.arange(4).reshape(1, 4)), "int4")
 
 
 def test_each_channel_of_the_cache_has_its_scale(model):

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from weft.models.language_core.image import Image, matrix_words, table_groups
+from weft.golden.language.int4 import unpack
+from weft.models.language_core.image import Image, matrix_words, packed_words, table_groups
 
 
 @pytest.mark.parametrize("across", [False, True])
@@ -16,6 +17,31 @@ def test_matrix_words(across):
             number = k // 16 * 2 + n // 8 if across else n // 8 * 2 + k // 16
             expected = weights[k, n] if k < 20 and n < 11 else 0
             assert words[number, n % 8 * 16 + k % 16] == expected
+
+
+@pytest.mark.parametrize("outputs, inputs, beats", [
+    (11, 20, 16),  # two tiles; 1 beat of scales and 8 of codes, padded to words of 8 beats
+    (8, 96, 32),  # 6 words: 4 share a beat of scales, and 2
+])
+def test_packed_words(outputs, inputs, beats):
+    """Each weight is its code, at its place, times its scale: read nibble by nibble."""
+    rng = np.random.default_rng(1)
+    groups = -(-inputs // 16)
+    scales = rng.integers(1, 16, (outputs, groups)).astype(np.uint8)
+    weights = unpack(rng.integers(-8, 8, (outputs, inputs)).astype(np.int8), scales)
+    words = packed_words(weights, scales)
+    tiles = -(-outputs // 8)
+    assert words.shape == (tiles * beats // 8, 128)
+    nibbles = np.stack([words & 15, words >> 4], -1).reshape(tiles, beats, 32)
+    for n in range(outputs):
+        tile, column = divmod(n, 8)
+        for k in range(inputs):
+            word, place = divmod(k, 16)
+            first = word // 4 * 17  # the beat of the scales
+            scale = nibbles[tile, first, word % 4 * 8 + column]
+            codes = nibbles[tile, first + 1 + word % 4 * 4 + column // 2]
+            code = int(codes[column % 2 * 16 + place])
+            assert (code - 16 * (code > 7)) * int(scale) == weights[n, k]
 
 
 def test_groups_start_at_words():

@@ -21,7 +21,7 @@ from weft.language_core.cycles import (
 from weft.language_core.descriptors import LEVELS, Blocks, Kind, Operand, Reduction
 from weft.models.errors import ModelError
 from weft.models.language_core.writer import CoreWriter
-from weft.network_core.cycles.memory import ProgramTiming
+from weft.network_core.cycles.memory import PERIOD, ProgramTiming
 from weft.sdram import SDRAM_CHIPS
 
 STORIES = Shape(dim=64, layers=5, heads=8, kv_heads=4, hidden=172, vocab=512, positions=256)
@@ -88,7 +88,32 @@ def test_a_model_of_stories15m_shape(large):
         assert token_bytes(large.passes, position) == 128 * moved
 
 
-def test_the_page_has_the_cycles_with_a_program_memory(large):
+@pytest.fixture(scope="module")
+def large_int4():
+    """Zeros are weights of int4, too."""
+    return program_of(blank(LARGE), config=dataclasses.replace(LARGE_CORE, int4=True))
+
+
+def test_weights_of_int4_take_about_half_of_the_memory(large_int4):
+    """Sizes by hand: tiles of 18 words have 5 beats of scales and 72 of codes, those of 48 words 12
+    and 192. Memory has whole words of 8 beats, and no more beats move.
+    """
+    tiles = {18: 4 * 36 + 2 * 96, 48: 36}  # of a layer: q, k, v, o, w1 and w3; w2
+    words = {18: 10, 48: 26}
+    assert large_int4.program_words == {
+        "cache": 6 * 2 * 288 * 256 // 128, "embedding": 4000 * 10,
+        "weights": 6 * sum(count * words[size] for size, count in tiles.items()),
+    }
+    beats = 77 * 4000 + 6 * (77 * tiles[18] + 204 * tiles[48])
+    for position in (0, 127, 255):
+        blocks = 18 * (position // 8 + 1) + 36 * (position // 16 + 1)
+        moved = 16 * (77 + beats) + 128 * 6 * (blocks + 18 + 36)
+        assert token_bytes(large_int4.passes, position) == moved
+
+
+@pytest.mark.parametrize("weights", ["int8", "int4"])
+def test_the_page_has_the_cycles_with_a_program_memory(large, large_int4, weights):
+    large = large if weights == "int8" else large_int4
     page = (Path(__file__).parents[3] / "docs/language-core.md").read_text(encoding="utf-8")
     of_caches = {first for pair in large.caches for first in pair}
     for positions in (1, 128, 256):
@@ -102,7 +127,9 @@ def test_the_page_has_the_cycles_with_a_program_memory(large):
             positions, token_bytes(large.passes, positions - 1) - caches, caches, cycles,
             total - cycles, total,
         ))
-        assert f"| {' | '.join(cells)} | {95.8333e6 / total:.1f} |\n" in page
+        bound = 95.8333e6 / (token_bytes(large.passes, positions - 1) / 16 * MEMORY.period / PERIOD)
+        rates = f"{95.8333e6 / total:.2f} | {bound:.2f}"
+        assert f"| {weights} | {' | '.join(cells)} | {rates} |\n" in page
     moved = f"{large.words['cache']:,} of its {len(large.main) // 128:,} words"
     assert moved in page.replace("\n", " ")
 

@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 
+from weft.golden.language.int4 import scales_of
 from weft.golden.language.operations import (
     Table,
     exponential,
@@ -49,7 +50,8 @@ class Rows:
     ----------
     weights : int8 [outputs, inputs]
         The sum of the magnitudes of a row is at most 65,535, so that each sum of a product with an
-        int16 map fits int32.
+        int16 map fits int32. Weights of int4 are here as `weft.golden.language.int4.unpack` gives
+        them.
     multipliers : int16 [outputs]
     shift : int
         1 to 47, for all rows.
@@ -152,6 +154,16 @@ class IntegerWeights:
     def tied(self) -> bool:
         """Whether the weights of the classifier are those of the embedding."""
         return np.array_equal(self.classifier.weights, self.embedding.weights)
+
+    @property
+    def weight_type(self) -> str:
+        """``int4`` if all weights are of int4, else ``int8``."""
+        rows = [self.embedding, self.classifier]
+        for layer in self.layers:
+            values = vars(layer).values()
+            rows += [each for each in values if isinstance(each, Rows)]
+        is_int4 = all(scales_of(each.weights) is not None for each in rows)
+        return "int4" if is_int4 else "int8"
 
     @property
     def parameters(self) -> int:

@@ -9,6 +9,7 @@ from weft.golden.language import Shape, Weights
 from weft.models.errors import ModelError, require
 from weft.models.language.program import LanguageProgram
 from weft.models.language.quantization import (
+    INT8,
     MAX_POSITIONS,
     check_limits,
     observe,
@@ -86,14 +87,15 @@ class LanguageModel:
         self.name, self.source = name, source
         self.weights, self.tokenizer, self.file_positions = weights, tokenizer, file_positions
 
-    def compile(self) -> LanguageProgram:
+    def compile(self, weights: str = INT8) -> LanguageProgram:
         """Quantize the model; the ranges of its maps come from texts that it writes itself.
 
-        Raises ModelError if a scale is outside the limits of the integers.
+        ``weights`` is ``int8`` or ``int4``. Raises ModelError if a scale is outside the limits of
+        the integers, and for a microGPT with weights of int4.
         """
         texts = sampled_texts(self.weights, self.tokenizer.bos, CALIBRATION_SEED)
         try:
-            integers = quantize(self.weights, observe(self.weights, texts))
+            integers = quantize(self.weights, observe(self.weights, texts), weights)
         except ModelError as error:
             raise ModelError(f"{self.name}: {error}") from error
         return LanguageProgram(

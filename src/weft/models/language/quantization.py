@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from weft.golden.language import FloatModel, IntegerWeights, Shape, Weights
+from weft.golden.language.int4 import CODES, GROUP, MAX_SCALE, unpack
 from weft.golden.language.integer_model import (
     SCORE_BITS,
     VALUE_BITS,
@@ -21,8 +22,8 @@ from weft.golden.language.operations import MAX_SHIFT, leading_one, rsqrt_table,
 from weft.models.errors import ModelError, require
 
 __all__ = [
-    "MAX_POSITIONS", "Ranges", "check_bounds", "check_limits", "logits_of", "observe", "quantize",
-    "sampled_texts",
+    "INT4", "INT8", "MAX_POSITIONS", "WEIGHT_TYPES", "Ranges", "check_bounds", "check_limits",
+    "logits_of", "observe", "quantize", "sampled_texts",
 ]
 
 MAX_POSITIONS = 512  # sums of p * V: 512 * 32,767 * 128 is below 2**31
@@ -33,6 +34,8 @@ MAX_LAYERS = 1024
 _ROW_SUM = 65535  # of magnitudes of a row: times 2**15 it is below 2**31
 _MARGIN = 2.0  # of int16 maps over the largest value seen
 _CACHE_MARGIN = 1.15  # of K and V; int8 has no bits to lose
+
+WEIGHT_TYPES = INT8, INT4 = "int8", "int4"  # of `quantize`
 
 TEXTS, TEXT_LENGTH = 16, 256  # that the model samples for its ranges; more if they are shorter
 
@@ -109,16 +112,22 @@ def logits_of(model, tokens) -> np.ndarray:
     return np.concatenate(found)
 
 
-def quantize(weights: Weights, ranges: Ranges) -> IntegerWeights:
-    """Return the integers of a model.
+def quantize(weights: Weights, ranges: Ranges, weight_type: str = INT8) -> IntegerWeights:
+    """Return the integers of a model, with weights of one of `WEIGHT_TYPES`.
 
     Raises
     ------
     ModelError
-        If the shape, or the scale of a value, is outside the limits of the integers.
+        If the shape, or the scale of a value, is outside the limits of the integers; for a
+        microGPT with weights of int4, which no core of it can read.
     """
     shape = weights.shape
     check_limits(shape)
+    require(
+        weight_type == INT8 or shape.is_llama,
+        f"the weights of a {shape.architecture} must be {INT8}, not {weight_type}",
+    )
+    as_rows = {INT8: _rows, INT4: _int4_rows}[weight_type]
     x_bits = _bits("the residual", ranges["x", 0], 15)
     epsilon = max(1, round(shape.epsilon * shape.dim * 4.0**x_bits))
     rsqrt, r = rsqrt_table(shape.dim)
@@ -132,19 +141,19 @@ def quantize(weights: Weights, ranges: Ranges) -> IntegerWeights:
     logit_bits = _bits("logits", ranges["logits", 0], 15)
 
     def classifier(bits):
-        return _rows("classifier", weights.classifier, 2.0 ** (logit_bits - bits))
+        return as_rows("classifier", weights.classifier, 2.0 ** (logit_bits - bits))
 
     make = _llama if shape.is_llama else _microgpt
     found = IntegerWeights(
-        shape=shape, embedding=_rows("embedding", weights.embedding, 2.0**x_bits),
+        shape=shape, embedding=as_rows("embedding", weights.embedding, 2.0**x_bits),
         epsilon=epsilon, rsqrt=rsqrt, logit_bits=logit_bits,
-        **make(weights, ranges, x_bits, norm, classifier),
+        **make(weights, ranges, x_bits, norm, classifier, as_rows),
     )
     check_bounds(found)
     return found
 
 
-def _llama(weights, ranges, x_bits, norm, classifier):
+def _llama(weights, ranges, x_bits, norm, classifier, as_rows):
     """The parts of an IntegerWeights that a llama has in its own way."""
     shape = weights.shape
     # A core has one table of SiLU, for all layers.
@@ -157,7 +166,8 @@ def _llama(weights, ranges, x_bits, norm, classifier):
     )
     return {
         "layers": tuple(
-            _layer(weights, ranges, layer, x_bits, h1_bits, norm) for layer in range(shape.layers)
+            _layer(weights, ranges, layer, x_bits, h1_bits, norm, as_rows)
+            for layer in range(shape.layers)
         ),
         "final_norm": final_norm, "final_gain": _channels(
             "final gain", weights.final_gain.astype(np.float64) * 2.0 ** (y_bits - final_bits)
@@ -166,14 +176,14 @@ def _llama(weights, ranges, x_bits, norm, classifier):
     }
 
 
-def _microgpt(weights, ranges, x_bits, norm, classifier):
+def _microgpt(weights, ranges, x_bits, norm, classifier, as_rows):
     """The same for a microGPT."""
     return {
         "layers": tuple(
-            _layer(weights, ranges, layer, x_bits, None, norm)
+            _layer(weights, ranges, layer, x_bits, None, norm, as_rows)
             for layer in range(weights.shape.layers)
         ),
-        "position_embedding": _rows(
+        "position_embedding": as_rows(
             "position embedding", weights.position_embedding, 2.0**x_bits
         ),
         # The residual and the sum of the embeddings have the same bits.
@@ -183,9 +193,9 @@ def _microgpt(weights, ranges, x_bits, norm, classifier):
     }
 
 
-def _layer(weights, ranges, layer, x_bits, h1, norm):
+def _layer(weights, ranges, layer, x_bits, h1, norm, as_rows):
     """The integers of a layer. The result of ``w1`` of a llama has ``h1`` bits; ``norm(name,
-    layer)`` gives the bits and the shift of a norm.
+    layer)`` gives the bits and the shift of a norm, ``as_rows`` makes the integers of a product.
     """
     shape, where = weights.shape, f"of layer {layer}"
 
@@ -194,7 +204,7 @@ def _layer(weights, ranges, layer, x_bits, h1, norm):
 
     def rows(name, matrix, factor, gain=None):
         matrix = matrix[layer].astype(np.float64)
-        return _rows(f"{name} {where}", matrix if gain is None else matrix * gain, factor)
+        return as_rows(f"{name} {where}", matrix if gain is None else matrix * gain, factor)
 
     attention_bits, attention_norm = norm("attention_norm", layer)
     ffn_bits, ffn_norm = norm("ffn_norm", layer)
@@ -283,11 +293,16 @@ def _channels(what, ratio):
     return Channels(*_multipliers(what, ratio))
 
 
-def _rows(what, matrix, factor):
-    """Weights of float as rows of int8; ``factor`` is a result's unit over an operand's."""
-    matrix = matrix.astype(np.float64)
+def _numbers(what, matrix):
+    """Weights in float64; ModelError if one is no number."""
     if not np.isfinite(matrix).all():
         raise ModelError(f"{what} must be numbers; the weights are damaged")
+    return matrix.astype(np.float64)
+
+
+def _rows(what, matrix, factor):
+    """Weights of float as rows of int8; ``factor`` is a result's unit over an operand's."""
+    matrix = _numbers(what, matrix)
     magnitude = np.abs(matrix)
     # Half a unit for the rounding of each weight.
     scale = np.maximum(
@@ -295,6 +310,37 @@ def _rows(what, matrix, factor):
     )
     weights = np.rint(matrix / np.where(scale > 0, scale, 1)[:, None]).astype(np.int8)
     return Rows(weights, *_multipliers(what, scale * factor))
+
+
+def _int4_rows(what, matrix, factor):
+    """The same with weights of int4. The group with the largest weight has the largest scale."""
+    matrix = _numbers(what, matrix)
+    scale = np.abs(matrix).max(1) / (CODES[1] * MAX_SCALE)
+    weights = np.zeros(matrix.shape, np.int8)
+    wrong = np.arange(len(matrix))
+    while len(wrong):
+        for rows in np.array_split(wrong, -(-len(wrong) // 512)):  # the memory of as many
+            unit = np.where(scale[rows] > 0, scale[rows], 1)
+            weights[rows] = _int4(matrix[rows] / unit[:, None])
+        wrong = wrong[np.abs(weights[wrong].astype(np.int64)).sum(1) > _ROW_SUM]
+        scale[wrong] *= 1.25  # smaller weights, until their magnitudes fit a sum
+    return Rows(weights, *_multipliers(what, scale * factor))
+
+
+def _int4(values):
+    """The weights of int4 next to values, float64 [rows, inputs]: the scale of each group has the
+    smallest sum of squared errors.
+    """
+    rows, inputs = values.shape
+    groups = np.pad(values, ((0, 0), (0, -inputs % GROUP))).reshape(rows, -1, GROUP)
+    codes, scales = np.zeros(groups.shape, np.int8), np.ones(groups.shape[:2], np.uint8)
+    least = np.full(scales.shape, np.inf)
+    for scale in range(1, MAX_SCALE + 1):
+        found = np.clip(np.rint(groups / scale), *CODES)
+        error = ((found * scale - groups) ** 2).sum(-1)
+        better = error < least
+        least[better], scales[better], codes[better] = error[better], scale, found[better]
+    return unpack(codes.reshape(rows, -1)[:, :inputs], scales)
 
 
 # The bounds.

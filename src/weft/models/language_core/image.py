@@ -2,9 +2,19 @@
 
 import numpy as np
 
-from weft.language_core.config import COLUMNS, DEPTH, GROUPS_OF_WORD, LANES, WORD_BYTES
+from weft.language_core.config import (
+    BEAT_BYTES,
+    CODE_BEATS,
+    COLUMNS,
+    DEPTH,
+    GROUPS_OF_WORD,
+    LANES,
+    SCALED_WORDS,
+    WORD_BYTES,
+)
+from weft.language_core.descriptors import packed_beats
 
-__all__ = ["Image", "matrix_words", "table_groups"]
+__all__ = ["Image", "matrix_words", "packed_words", "table_groups"]
 
 
 def matrix_words(weights, *, across=False):
@@ -18,6 +28,48 @@ def matrix_words(weights, *, across=False):
     parts = padded.reshape(-1, DEPTH, padded.shape[1] // COLUMNS, COLUMNS)
     order = (0, 2, 3, 1) if across else (2, 0, 3, 1)
     return parts.transpose(order).reshape(-1, WORD_BYTES).view(np.uint8)
+
+
+def packed_words(weights, scales):
+    """Weights of int4 as words of the program memory, uint8 [words, 128].
+
+    Each tile of 8 outputs starts at a word, and has the beats of
+    `weft.language_core.descriptors.packed_beats`.
+
+    Parameters
+    ----------
+    weights : int8 [outputs, inputs]
+    scales : uint8 [outputs, ceil(inputs / 16)]
+        1 to 15: `weft.golden.language.int4.scales_of`.
+    """
+    outputs, inputs = weights.shape
+    tiles, vectors = -(-outputs // COLUMNS), -(-inputs // DEPTH)
+    codes = weights // scales.astype(np.int8).repeat(DEPTH, 1)[:, :inputs]
+    codes = np.pad(codes, ((0, tiles * COLUMNS - outputs), (0, vectors * DEPTH - inputs)))
+    codes = codes.reshape(tiles, COLUMNS, vectors, DEPTH).swapaxes(1, 2)
+    codes = _nibbles(codes).reshape(tiles, vectors, CODE_BEATS, BEAT_BYTES)
+    units = -(-vectors // SCALED_WORDS)
+    scales = np.pad(scales, (
+        (0, tiles * COLUMNS - outputs), (0, units * SCALED_WORDS - vectors),
+    )).reshape(tiles, COLUMNS, units, SCALED_WORDS).transpose(0, 2, 3, 1)
+    scales = _nibbles(scales).reshape(tiles, units, BEAT_BYTES)
+    beats = packed_beats(vectors)
+    padded = beats + -beats % (WORD_BYTES // BEAT_BYTES)
+    found = np.zeros((tiles, padded, BEAT_BYTES), np.uint8)
+    place = 0
+    for unit in range(units):
+        part = codes[:, unit * SCALED_WORDS : (unit + 1) * SCALED_WORDS]
+        found[:, place] = scales[:, unit]
+        end = place + 1 + CODE_BEATS * part.shape[1]
+        found[:, place + 1 : end] = part.reshape(tiles, -1, BEAT_BYTES)
+        place = end
+    return found.reshape(-1, WORD_BYTES)
+
+
+def _nibbles(values):
+    """Pairs of the last axis as bytes, the first one in the lower half."""
+    values = values.astype(np.int64) & 15
+    return (values[..., 0::2] | values[..., 1::2] << 4).astype(np.uint8)
 
 
 def table_groups(bases, slopes):

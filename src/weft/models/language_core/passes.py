@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from weft.golden.language import IntegerWeights, Shape
+from weft.golden.language.int4 import scales_of
 from weft.golden.language.integer_model import VALUE_BITS, Rows
 from weft.golden.language.operations import reciprocal_table
 from weft.language_core.config import COLUMNS, DEPTH, GROUPS_OF_WORD, HEADS, LANES
@@ -19,9 +20,10 @@ from weft.language_core.descriptors import (
     Reduction,
     Source,
     Transfer,
+    packed_beats,
 )
 from weft.language_core.latencies import RING_WORDS
-from weft.models.language_core.image import Image, matrix_words, table_groups
+from weft.models.language_core.image import Image, matrix_words, packed_words, table_groups
 
 __all__ = ["Layout", "ModelPasses"]
 
@@ -87,6 +89,8 @@ class ModelPasses:
     program : Image, optional
         The program memory of a core that has one: it gets the weights, and keys and values. The
         main memory then has the keys and values of one layer, while it is computed.
+    int4 : bool
+        The core unpacks weights: those of a product that are of int4 are packed.
 
     Attributes
     ----------
@@ -109,11 +113,12 @@ class ModelPasses:
 
     def __init__(
         self, weights: IntegerWeights, positions: int, image: Image, *, sampled: bool,
-        program: Image | None = None,
+        program: Image | None = None, int4: bool = False,
     ):
         self.weights = weights
         self.sampled = sampled
         self.program = program
+        self.int4 = int4
         self.positions = positions
         self.image = image
         self.layout = Layout(weights.shape, positions)
@@ -133,8 +138,16 @@ class ModelPasses:
             self._tile = image.take("row", _vectors(weights.shape.dim))
             self._cached = self._take_cache(image)
             self.moved = first, image.used - first
-        rows = matrix_words(weights.embedding.weights.T, across=program is None)
+        rows, self._row_beats = self._words(weights.embedding, across=program is None)
         self._rows = (image if program is None else program).put("embedding", rows)
+
+    def _words(self, rows, *, across=False):
+        """The words of weights, and ``packed`` of the passes that read them."""
+        scales = scales_of(rows.weights) if self.int4 else None
+        if scales is None:
+            return matrix_words(rows.weights.T, across=across), 0
+        beats = packed_beats(_vectors(rows.weights.shape[1]))
+        return packed_words(rows.weights, scales), beats - 1
 
     def _take_cache(self, image):
         """The first words of keys and values of a layer."""
@@ -189,12 +202,16 @@ class ModelPasses:
         outputs, inputs = rows.weights.shape
         vectors, tiles = _vectors(inputs), -(-outputs // COLUMNS)
         image = self.image if self.program is None else self.program
-        first = self._rows
+        first, packed = self._rows, self._row_beats
         if not embedded:
-            first = image.put("weights", matrix_words(rows.weights.T))
+            weights, packed = self._words(rows)
+            first = image.put("weights", weights)
         words = {"main": first, "main_0": 1, "main_1": vectors}
         if self.program is not None:
-            words |= {"main": self._ring, "transfer": Transfer.STREAM, "program": first}
+            words |= {
+                "main": self._ring, "transfer": Transfer.STREAM, "program": first,
+                "packed": packed,
+            }
         elif embedded:
             words |= {"main_0": tiles, "main_1": 1}
         return Pass(**{
@@ -243,7 +260,7 @@ class ModelPasses:
             place = {"parameter": self._tile, "parameter_2": 1, "transfer": Transfer.LOAD}
             loads = [self._move(
                 Transfer.LOAD, self._tile, self._rows, count_0=vectors, main_0=1,
-                parameter_place=ParameterPlace.ROW,
+                parameter_place=ParameterPlace.ROW, packed=self._row_beats,
             )]
         place |= {name: place[name] * GROUPS_OF_WORD for name in ("parameter", "parameter_2")}
         return [

@@ -169,7 +169,9 @@ def compile_model(
     groups = Layout(weights.shape, positions).sampled_groups
     sampled = groups <= config.groups
     image.take("list", count + sampled * ModelPasses.SAMPLER)
-    model = ModelPasses(weights, positions, image, sampled=sampled, program=program)
+    model = ModelPasses(
+        weights, positions, image, sampled=sampled, program=program, int4=config.int4
+    )
     streamed = program or Image()
     larger = "a larger core" if config.program_words else "a core that is larger or has an SDRAM"
 
