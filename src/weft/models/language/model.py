@@ -31,6 +31,10 @@ def limited_shape(name: str, **fields) -> Shape:
         shape = Shape(**fields)
     except (TypeError, ValueError) as error:
         raise ModelError(f"{name}: {error}") from error
+    require(
+        shape.positions > 1,
+        f"{name}: positions must be 2 or more, so that a token can follow another, not 1",
+    )
     shape = dataclasses.replace(shape, positions=min(shape.positions, MAX_POSITIONS))
     try:
         check_limits(shape)
@@ -91,8 +95,8 @@ class LanguageModel:
 
         Raises ModelError if a scale is outside the limits of the integers.
         """
-        texts = sampled_texts(self.weights, self.tokenizer.bos, CALIBRATION_SEED)
         try:
+            texts = sampled_texts(self.weights, self.tokenizer.bos, CALIBRATION_SEED)
             integers = quantize(self.weights, observe(self.weights, texts))
         except ModelError as error:
             raise ModelError(f"{self.name}: {error}") from error
