@@ -6,12 +6,16 @@ import json
 import pytest
 from digits import CNN
 from language_models import SMALL, pieces, random_weights
+from language_programs import blank, quantized, quantized_microgpt
 
 import weft
 from tools.llama2c_writer import model_file, tokenizer_file
 from weft.cli import main
 from weft.hints import visible
 from weft.models.language import agreement
+from weft.models.language.program import LanguageProgram
+from weft.models.language_core.program import board_cores
+from weft.models.target import board_target
 
 
 @pytest.fixture(scope="module")
@@ -91,12 +95,52 @@ def test_report_tells_sizes_and_agreement(said):
     # 2 layers of 32 * 32 * 2 + 16 * 32 * 2 + 3 * 32 * 64, and 300 * 32; 2 * 2 * 32 a position.
     assert "a token: 28,032 MAC, and 128 for each position before it" in lines[2]
     assert lines[2].endswith("the cache has 64 bytes a position")
-    assert lines[3].startswith("where it runs: on a language core, which weft build ulx3s-85f")
+    assert lines[3] == (
+        "where it runs: on the golden model alone, no language core takes it: vocab must be a"
+        " multiple of 8, not 300"
+    )
     assert lines[4].startswith("perplexity ") and lines[5].startswith("equal greedy tokens ")
     found = json.loads(said(0, "report", "small.bin", "--json")[0])
     assert found["macs_per_token"] == 28032 and found["positions"] == 48
     assert f"KL {found['divergence']:.5f}" in lines[4]
     assert "divergence" not in json.loads(said(0, "report", "small.weft", "--json")[0])
+
+
+SIMULATES = "simulates it, --on golden computes the same"
+
+
+@pytest.mark.parametrize("layers, where", [
+    (1, (
+        "on a language core, which weft build ulx3s-85f --for language makes, or --for"
+        f" language-sdram for one with an SDRAM; --on sim {SIMULATES}"
+    )),
+    # 420,000 weights exceed the 393,216 bytes of the core without an SDRAM.
+    (6, (
+        "on a language core with an SDRAM, which weft build ulx3s-85f --for language-sdram makes;"
+        f" --on sim --board ulx3s-85f --for language-sdram {SIMULATES}"
+    )),
+])
+def test_report_names_the_cores_that_hold_the_model(said, tmp_path, layers, where):
+    shape = dataclasses.replace(SMALL, dim=64, hidden=256, vocab=304, layers=layers)
+    program = LanguageProgram("blank", "GGUF", blank(shape), pieces(304), 48)
+    program.save(tmp_path / "blank.weft")
+    out, _ = said(0, "report", str(tmp_path / "blank.weft"))
+    assert out.splitlines()[3] == f"where it runs: {where}"
+
+
+def test_the_cores_of_a_report_are_those_of_the_boards():
+    for weights, board in ((quantized(), "ulx3s-85f"), (quantized_microgpt(), "icebreaker")):
+        for purpose, core in board_cores(weights).items():
+            config = board_target(board, purpose).config
+            assert dataclasses.replace(config, target="generic") == core
+
+
+def test_a_model_of_few_positions_is_compared(said, tmp_path):
+    weights = random_weights(dataclasses.replace(SMALL, positions=8), 5)
+    (tmp_path / "short.bin").write_bytes(model_file(weights))
+    (tmp_path / "tok300.bin").write_bytes(tokenizer_file(pieces()))
+    out, err = said(0, "run", str(tmp_path / "short.bin"), "--check", "float")
+    assert "nan" not in out and err == ""
 
 
 def test_report_counts_a_classifier_of_its_own(said, tmp_path):

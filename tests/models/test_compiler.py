@@ -98,6 +98,15 @@ def test_two_activations(raw, count):
     assert program.steps[0].weights == "activation"
 
 
+@pytest.mark.parametrize("b_zero", [0, -5])
+def test_products_of_two_activations_without_a_zero_point(b_zero):
+    """Each product of a batch has parameters, also if x has the zero point 0."""
+    rng = np.random.default_rng(4)
+    tensors = [tensor((1, 3, 4, 9), zero=0), tensor((1, 3, 9, 5), zero=b_zero)]
+    graph = graph_of([pair(rng, 0, 1, tensors, b_zero=b_zero)], tensors, inputs=(0, 1))
+    assert check(graph, COLUMN, count=2).steps[0].placement.on_weft
+
+
 def test_the_zero_point_of_an_activation_is_not_one_of_weights():
     rng = np.random.default_rng(5)
     tensors = [tensor((1, 2, 5, 6), zero=4), tensor((1, 2, 6, 7), zero=-5)]

@@ -17,10 +17,6 @@ __all__ = [
 
 # Whose clock the rate of a simulated core has.
 _LLAMA_BOARD, _MICROGPT_BOARD = "ulx3s-85f", "icebreaker"
-_WHERE = (
-    "on a language core, which weft build {} --for language makes{}; --on sim simulates it, --on"
-    " golden computes the same"
-)
 _TOKENS = 200
 
 
@@ -389,17 +385,38 @@ def _facts(program):
     counts = [_count(n[key], noun) for key, noun in (
         ("layers", "layer"), ("heads", "head"), ("kv_heads", "head")
     )]
+    tokens, positions = _count(n["vocab"], "token"), _count(n["positions"], "position")
     yield (
-        f"dim {n['dim']}, {', '.join(counts)} of K and V, hidden {n['hidden']}, {n['vocab']:,}"
-        f" tokens, {n['positions']} positions{limit}"
+        f"dim {n['dim']}, {', '.join(counts)} of K and V, hidden {n['hidden']}, {tokens},"
+        f" {positions}{limit}"
     )
     yield (
         f"a token: {n['macs_per_token']:,} MAC, and {n['macs_per_position']:,} for each position"
         f" before it; the cache has {n['cache_bytes_per_position']:,} bytes a position"
     )
-    larger = ", or --for language-sdram for one with an SDRAM"
-    where = _board_of(program), larger if program.weights.shape.is_llama else ""
-    yield f"where it runs: {_WHERE.format(*where)}"
+    yield f"where it runs: {_where(program)}"
+
+
+def _where(program):
+    """The cores of the program's board that compute texts of it; or why there is none."""
+    from weft.models.language_core.program import board_cores, refused_by
+
+    board = _board_of(program)
+    reasons = {
+        purpose: refused_by(program.weights, core)
+        for purpose, core in board_cores(program.weights).items()
+    }
+    good = [purpose for purpose, reason in reasons.items() if not reason]
+    if not good:
+        # The last core has the largest memory.
+        return f"on the golden model alone, no language core takes it: {[*reasons.values()][-1]}"
+    core = "a language core" if "language" in good else "a language core with an SDRAM"
+    more = ", or --for language-sdram for one with an SDRAM" if len(good) > 1 else ""
+    simulated = "" if "language" in good else f" --board {board} --for {good[0]}"
+    return (
+        f"on {core}, which weft build {board} --for {good[0]} makes{more}; --on sim{simulated}"
+        " simulates it, --on golden computes the same"
+    )
 
 
 def _board_of(program):

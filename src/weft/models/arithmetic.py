@@ -190,7 +190,8 @@ class IntegerFinish:
         """
         sums = self.column_sums
         if sums is None:
-            sums = columns.sum(-1, dtype=np.int64) if self.x_zero else 0
+            count, n, _ = columns.shape
+            sums = columns.sum(-1, dtype=np.int64) if self.x_zero else np.zeros((count, n), int)
         return self.bias - self.x_zero * sums + self.k * self.x_zero * self.w_zero
 
     def sums(

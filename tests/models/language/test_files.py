@@ -202,6 +202,21 @@ def test_hugging_face_gives_its_weights(tmp_path, weights, dtype, tolerance):
     assert model.tokenizer.encode("the cat") == [1, 3, 4]
 
 
+def test_the_program_of_a_folder_has_its_tokenizer(tmp_path, weights):
+    """A tokenizer.json may have lines, and characters that a terminal does not show."""
+    tokenizers = pytest.importorskip("tokenizers")
+    folder = tmp_path / "small"
+    write_hugging_face(folder, weights)
+    words = {"<unk>": 0, "<s>": 1, "</s>": 2, "the": 3, "\u202ecat": 4}
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    tokenizer.save(str(folder / "tokenizer.json"), pretty=True)
+    assert (folder / "tokenizer.json").read_text().count("\n") > 5
+    weft.load(folder).compile().save(tmp_path / "small.weft")
+    found = weft.load(tmp_path / "small.weft").tokenizer
+    assert found.encode("the \u202ecat") == [1, 3, 4]
+
+
 @pytest.mark.parametrize("changes, text", [
     ({"model_type": "mixtral"}, "model_type must be llama, not 'mixtral'"),
     ({"hidden_act": "gelu"}, "hidden_act must be 'silu', not 'gelu'"),
@@ -215,6 +230,10 @@ def test_hugging_face_gives_its_weights(tmp_path, weights, dtype, tolerance):
     ({"head_dim": 16}, "head_dim must be hidden_size / num_attention_heads, 8, not 16"),
     ({"vocab_size": 301}, r"embed_tokens.weight must be \[301, 32\], not \[300, 32\]"),
     ({"rms_norm_eps": 0}, "epsilon must be a number above 0, not 0.0"),
+    # Both have no angle in float32.
+    ({"rope_theta": 1e-300}, r"small: rope_theta must be in 1..1e\+30, not 1e-300"),
+    ({"rope_theta": 1e300}, r"small: rope_theta must be in 1..1e\+30, not 1e\+300"),
+    ({"max_position_embeddings": 1}, "small: positions must be 2 or more, so that a token can"),
     ({"bos_token_id": None}, "bos_token_id and eos_token_id must be numbers, not None"),
     ({"eos_token_id": 400}, "must be in 0..299, not 400"),
     ({"tie_word_embeddings": False}, "must have the tensor lm_head.weight"),

@@ -114,7 +114,7 @@ def test_a_json_tokenizer_streams_whole_characters():
     ))
     model.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
     model.decoder = tokenizers.decoders.ByteLevel()
-    tokenizer = JsonTokenizer(model.to_str(), 0, (0,))
+    tokenizer = JsonTokenizer(model.to_str().encode(), 0, (0,))
     tokenizer.check(257)
     first, *tokens = tokenizer.encode("a 狗!")
     assert first == 0 and len(tokens) == 6
@@ -127,4 +127,4 @@ def test_a_json_tokenizer_streams_whole_characters():
     with pytest.raises(ModelError, match="must be in 0..255, not 256"):
         tokenizer.check(256)
     with pytest.raises(ModelError, match="tokenizer.json is damaged"):
-        JsonTokenizer("{", 0, (0,)).check(5)
+        JsonTokenizer(b"{", 0, (0,)).check(5)

@@ -99,6 +99,17 @@ def test_random_networks_in_parts(seed):
     assert not program.products
 
 
+# A diagonal word has the weights of four vectors: more than a pixel of few channels has.
+EARLY_WIDE = network_core_config(2, 16, 4, 4, words=16384, read_vectors=2, early=True)
+
+
+@pytest.mark.parametrize("seed", [8, 17])
+def test_jobs_that_start_early_wait_for_all_that_they_read(seed):
+    rng = np.random.default_rng(seed)
+    graph = random_network(rng, np.int8)
+    equal(graph, integers(rng, np.int8, *graph.tensors[0].shape), EARLY_WIDE)
+
+
 @pytest.mark.parametrize("config", CHIPS, ids=lambda config: config.array.name)
 @pytest.mark.parametrize("channels", [96, 100])
 def test_pools_of_whole_maps(channels, config):

@@ -9,6 +9,7 @@ from network_core_jobs import bank_conflicts
 from network_core_networks import NetworkBuilder
 from network_cores import network_core_config
 from products import integers
+from tflite_files import T, build, micro
 from tiers import quick
 
 from weft.models.errors import UnfitError
@@ -18,6 +19,7 @@ from weft.models.network_core.division import divide
 from weft.models.network_core.runners import GoldenRunner
 from weft.models.network_core.stripes import striped
 from weft.models.target import target_of
+from weft.models.tflite import load
 from weft.network_core.descriptors import ListJob, unpack_list
 
 LARGE = {"words": 1 << 15, "b_words": 512, "lines": 256}
@@ -174,6 +176,33 @@ def test_a_program_that_keeps_its_maps_has_no_stripes():
 def test_the_words_of_the_message_suffice():
     with pytest.raises(UnfitError, match="words must be at least 256 with stripes; or"):
         compile_network_core(wide(), target_of(replace(SMALL, words=64)))
+
+
+def test_a_region_that_writes_some_rows_of_its_result():
+    """The second half of the concatenation is a copy behind the region."""
+    rng = np.random.default_rng(1)
+    values = [
+        rng.integers(-128, 128, shape).astype(np.int8) for shape in ((3, 8, 1), (6, 15, 4))
+    ]
+    data = build({
+        "x": T((1, 6, 12), scale=0.008, zero=-128),
+        "pads": T(data=np.int32([[2, 0], [2, 0], [0, 3]])),
+        "p": T((3, 8, 15), scale=0.008, zero=-128), "k": T(data=values[0], scale=0.03, zero=76),
+        "s": T((3, 8, 15), scale=0.09), "c": T((6, 8, 15), scale=0.09),
+        "w": T(data=values[1], scale=0.01, zero=-50), "y": T((6, 8, 4), scale=0.2),
+    }, [
+        ("PAD", ["x", "pads"], ["p"], ("PadOptions", {})),
+        ("SQUARED_DIFFERENCE", ["k", "p"], ["s"], ("SquaredDifferenceOptions", {})),
+        ("CONCATENATION", ["s", "s"], ["c"], ("ConcatenationOptions", {"axis": 0})),
+        ("BATCH_MATMUL", ["c", "w"], ["y"], ("BatchMatMulOptions", {})),
+    ], ["x"], ["y"])
+    graph, x = load(data, "net"), integers(rng, np.int8, 1, 6, 12)
+    config = network_core_config(
+        2, 4, 4, 2, words=256, b_words=64, lines=32, read_vectors=2, program_words=1 << 16,
+        multiply_maps=True, softmax=True, multiplier="fip",
+    )
+    y = run(compile_network_core(graph, target_of(config)), config, x)
+    np.testing.assert_array_equal(y, micro(data, [x])[0])
 
 
 def test_layers_that_need_all_rows_have_no_stripes():

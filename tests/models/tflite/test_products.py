@@ -259,6 +259,24 @@ def test_transpose_conv(rng, padding, dtype):
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int16])
+def test_transpose_conv_with_a_fused_activation(rng, dtype):
+    zero = dtype == np.int8
+    for activation in FUSED.values():
+        tensors = {
+            "s": T(data=np.array([1, 6, 5, 4], np.int32)),
+            "w": T(data=integers(rng, np.int8, 4, 2, 1, 3), scale=scales(rng, 4)),
+            "x": T((1, 3, 5, 3), dtype, scale=0.05 if zero else 1e-5, zero=9 * zero),
+            "b": T(data=rng.integers(-9000, 9000, 4).astype(np.int32 if zero else np.int64)),
+            "y": T((1, 6, 5, 4), dtype, scale=0.1 if zero else 1e-3, zero=-9 * zero),
+        }
+        options = {
+            "padding": SAME, "strideH": 2, "strideW": 1, "fusedActivationFunction": activation,
+        }
+        data = model("TRANSPOSE_CONV", tensors, ["s", "w", "x", "b"], options)
+        check(data, integers(rng, dtype, 1, 3, 5, 3))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16])
 @pytest.mark.parametrize("adj_x", [False, True])
 @pytest.mark.parametrize("adj_y", [False, True])
 def test_batch_matmul(rng, adj_x, adj_y, dtype):

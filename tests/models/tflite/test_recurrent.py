@@ -70,6 +70,7 @@ def test_svdf_is_a_product_and_a_state(rng, kind, zero, batch):
 @pytest.mark.parametrize("options", [
     dict(batch=1, time=5), dict(batch=3, time=4), dict(batch=3, time=4, major=True),
     dict(batch=1, time=20, clip=0.3), dict(batch=1, time=20, clip=0.0, cell=2**-15),
+    dict(batch=1, time=20, clip=0.3, cell=2**-9),  # 153.6 steps of the cell; 153 are its limit
     dict(batch=2, time=9, cell=2**-9), dict(batch=1, time=6, units=9, size=3, zero=-128),
     dict(batch=1, time=9, kind="int16", zero=0, x_zero=0),
     dict(batch=2, time=5, kind="int16", zero=0, x_zero=0, major=True, clip=0.3),
@@ -107,14 +108,29 @@ LITE = bytes.fromhex(  # of LiteRT 2.3
 
 
 def test_lstm_in_mode_single_has_the_bytes_of_litert():
-    """Other rounding, other functions, and a limit of the cell that is truncated."""
+    """Other rounding and other functions than those of TFLite Micro."""
     rng = np.random.default_rng(7)
-    graph = load(lstm(rng, 1, 24, cell=2**-9, clip=0.3, scales=(0.0173, 0.0081)), "net")
+    data = lstm(rng, 1, 24, cell=2**-9, clip=0.3, scales=(0.0173, 0.0081))
+    graph = load(data, "net")
     x = rng.integers(-128, 128, (1, 24, 6)).astype(np.int8)
-    for mode, different in (("single", 0), ("tflite", 14)):
+    lite = np.frombuffer(LITE, np.int8).reshape(1, 24, 4)
+    micro = runner(data)(x)[0]
+    assert (lite != micro).any()
+    for mode, expected in (("single", lite), ("tflite", micro)):
         config = Config(rows=2, cols=4, a_words=64, b_words=128, requantize=mode)
         with compile_graph(graph, config).open(GoldenTransport(config)) as session:
-            assert np.sum(session(x).ravel() != np.frombuffer(LITE, np.int8)) == different
+            np.testing.assert_array_equal(session(x), expected)
+
+
+def test_a_limit_below_a_step_of_the_cell(rng):
+    """The cell of TFLite Micro is 0; LiteRT has no limit then."""
+    data = lstm(rng, 1, 9, clip=0.0003)
+    graph = load(data, "net")
+    x = rng.integers(-128, 128, (1, 9, 6)).astype(np.int8)
+    y = run_graph(graph, [x], {})[graph.outputs[0]]
+    np.testing.assert_array_equal(y, runner(data)(x)[0])
+    assert (y == 2).all()  # the zero point
+    assert len(np.unique(run_graph(graph, [x], {}, mode="single")[graph.outputs[0]])) > 9
 
 
 @pytest.mark.parametrize("options", [

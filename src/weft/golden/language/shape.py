@@ -8,6 +8,7 @@ import numpy as np
 __all__ = ["ARCHITECTURES", "LLAMA", "MICROGPT", "Shape", "Weights"]
 
 ARCHITECTURES = LLAMA, MICROGPT = "llama", "microgpt"
+_LARGEST_THETA = 1e30  # the angles are float32
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,10 +72,12 @@ class Shape:
         for field in ("dim", "layers", "heads", "kv_heads", "hidden", "vocab", "positions"):
             if getattr(self, field) < 1:
                 raise ValueError(f"{field} must be 1 or more, not {getattr(self, field)}")
-        for field in ("rope_theta", "epsilon"):
-            value = getattr(self, field)
-            if not (math.isfinite(value) and value > 0):
-                raise ValueError(f"{field} must be a number above 0, not {value}")
+        if not (math.isfinite(self.epsilon) and self.epsilon > 0):
+            raise ValueError(f"epsilon must be a number above 0, not {self.epsilon}")
+        if not 1 <= self.rope_theta <= _LARGEST_THETA:
+            raise ValueError(
+                f"rope_theta must be in 1..{_LARGEST_THETA:g}, not {self.rope_theta}"
+            )
         for name, whole, part in (
             ("dim", self.dim, 2 * self.heads), ("heads", self.heads, self.kv_heads),
         ):

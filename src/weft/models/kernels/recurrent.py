@@ -1,6 +1,5 @@
 """Kernels of TFLite's operators with state: LSTM, SVDF and simple recurrences."""
 
-import math
 
 import numpy as np
 
@@ -32,7 +31,8 @@ class MicroRules:
     def __init__(self, attributes):
         self._scales = attributes["tflite"]
         self.scaled = multiply_wide if attributes["wide"] else multiply
-        self.limit = min(math.floor(min(attributes["limit"], 1 << 16) + 0.5), 32767)
+        # It is cut to a whole number, also to 0: then the cell is always 0.
+        self.limit = int(min(attributes["limit"], 32767)) if attributes["limit"] else None
         shift = attributes["cell_power"] + 12
         self._to_cell = 3 << max(shift, 0), max(-shift, 0)
 
@@ -60,7 +60,7 @@ class LiteRules:
 
     def __init__(self, attributes):
         self._scales = attributes["single"]
-        self.limit = int(min(attributes["limit"], 32767))
+        self.limit = int(min(attributes["limit"], 32767)) or None
         self._power = attributes["cell_power"]
 
     def gate(self, gate, fed, own):
@@ -126,7 +126,7 @@ def _lstm(inputs, attributes, state, mode):
             rules.gate(gate, sums[step, :, part], own[:, part]) for gate, part in enumerate(parts)
         ])
         cell = rules.cell(forget, cell, enter, new)
-        if rules.limit:
+        if rules.limit is not None:
             cell = cell.clip(-rules.limit, rules.limit)
         hidden = rules.hidden(leave, cell) + zero
         hidden = outputs[step] = clamp(hidden, limits.min, limits.max, dtype)

@@ -14,7 +14,7 @@ __all__ = ["Agreement", "agreement", "compared"]
 
 # Other texts than those of the calibration.
 _SEED = 2
-_PROMPT = 8  # tokens that are sampled before a greedy text
+_PROMPT = 8  # tokens that are sampled before a greedy text; fewer in a model of few positions
 MAX_INCREASE, MAX_DIVERGENCE, MIN_GREEDY = 0.003, 0.002, 0.98  # of `Agreement.problems`
 
 
@@ -79,6 +79,7 @@ def agreement(model: LanguageModel, program: LanguageProgram) -> Agreement:
     """Compare a program with its model on 16 sampled and 16 greedy texts of 256 tokens; on more
     texts, if the model has fewer positions.
     """
+    prompt = min(_PROMPT, model.weights.shape.positions // 2)
     weights, first = model.weights, model.tokenizer.bos
     models = FloatModel(weights), IntegerModel(program.weights)
 
@@ -88,7 +89,7 @@ def agreement(model: LanguageModel, program: LanguageProgram) -> Agreement:
 
     sampled = sampled_texts(weights, first, _SEED)
     exact, perplexity, divergence, _ = compared(*logits(sampled), sampled)
-    greedy = sampled_texts(weights, first, _SEED + 1, greedy_from=_PROMPT)
-    after = slice(_PROMPT - 1, None)
+    greedy = sampled_texts(weights, first, _SEED + 1, greedy_from=prompt)
+    after = slice(prompt - 1, None)
     *_, equal = compared(*(part[:, after] for part in logits(greedy)), greedy[:, after])
     return Agreement(exact, perplexity, divergence, equal)

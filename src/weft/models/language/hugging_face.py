@@ -109,11 +109,7 @@ def _tokenizer(folder, config, name):
             raise ModelError(
                 f"{name}: bos_token_id and eos_token_id must be numbers, not {token!r:.60}"
             )
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise ModelError(f"{name}: tokenizer.json must be UTF-8: {error}") from error
-    return JsonTokenizer(text, bos, tuple(stops))
+    return JsonTokenizer(path.read_bytes(), bos, tuple(stops))
 
 
 class _Tensors:

@@ -32,6 +32,10 @@ def limited_shape(name: str, **fields) -> Shape:
         shape = Shape(**fields)
     except (TypeError, ValueError) as error:
         raise ModelError(f"{name}: {error}") from error
+    require(
+        shape.positions > 1,
+        f"{name}: positions must be 2 or more, so that a token can follow another, not 1",
+    )
     shape = dataclasses.replace(shape, positions=min(shape.positions, MAX_POSITIONS))
     try:
         check_limits(shape)
@@ -93,9 +97,13 @@ class LanguageModel:
         ``weights`` is ``int8`` or ``int4``. Raises ModelError if a scale is outside the limits of
         the integers, and for a microGPT with weights of int4.
         """
-        texts = sampled_texts(self.weights, self.tokenizer.bos, CALIBRATION_SEED)
         try:
+<<<<<<< HEAD
             integers = quantize(self.weights, observe(self.weights, texts), weights)
+=======
+            texts = sampled_texts(self.weights, self.tokenizer.bos, CALIBRATION_SEED)
+            integers = quantize(self.weights, observe(self.weights, texts))
+>>>>>>> hunt
         except ModelError as error:
             raise ModelError(f"{self.name}: {error}") from error
         return LanguageProgram(

@@ -202,13 +202,13 @@ class JsonTokenizer:
 
     Attributes
     ----------
-    json : str
+    json : bytes
         The file.
     bos : int
     stops : tuple of int
     """
 
-    json: str
+    json: bytes
     bos: int
     stops: tuple[int, ...]
 
@@ -223,7 +223,7 @@ class JsonTokenizer:
         import tokenizers
 
         try:
-            return tokenizers.Tokenizer.from_str(self.json)
+            return tokenizers.Tokenizer.from_buffer(self.json)
         except Exception as error:  # the package raises nothing narrower
             raise ModelError(f"tokenizer.json is damaged: {str(error)[:100]}") from error
 

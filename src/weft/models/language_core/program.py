@@ -26,7 +26,10 @@ from weft.models.language_core.microprogram import MicroProgram, compile_micropr
 from weft.models.language_core.passes import Layout, ModelPasses
 from weft.network_core.cycles.memory import ProgramTiming
 
-__all__ = ["LanguageCoreProgram", "compile_model", "default_config", "largest_program"]
+__all__ = [
+    "LanguageCoreProgram", "board_cores", "compile_model", "default_config", "largest_program",
+    "refused_by",
+]
 
 
 _LARGEST_DIM = 63 * DEPTH  # an embedding has a head for each vector: 6 bits
@@ -219,6 +222,27 @@ def default_config(weights: IntegerWeights) -> LanguageCoreConfig:
     if weights.shape.is_llama:
         return LanguageCoreConfig()
     return LanguageCoreConfig(words=1024, groups=128, side_groups=256, microprogram=True)
+
+
+# Of the board with an SDRAM, which `weft.boards` tells; a PC without a board has no such package.
+_SDRAM_WORDS = 1 << 18
+
+
+def board_cores(weights: IntegerWeights) -> dict[str, LanguageCoreConfig]:
+    """The cores of the board for an architecture, by their purposes, with the target generic."""
+    core = default_config(weights)
+    if not weights.shape.is_llama:
+        return {"language": core}
+    return {"language": core, "language-sdram": replace(core, program_words=_SDRAM_WORDS)}
+
+
+def refused_by(weights: IntegerWeights, config: LanguageCoreConfig) -> str:
+    """Why a core computes no text of a model, not even a short one; empty if it does."""
+    try:
+        compile_model(weights, config, LANES if config.microprogram else DEPTH)
+    except ModelError as error:
+        return str(error)
+    return ""
 
 
 def largest_program(

@@ -253,7 +253,8 @@ def _run(
             config, maps[layer.cell] if layer.cell >= 0 else None,
         )
         if config.early and before:
-            job = started_early(job, maps[layer.x], before, config)
+            x = maps[layer.x].read_by(sizes[part.layer], config.array.depth)
+            job = started_early(job, x, before, config)
         entries.append(job)
         before = job
     if batch > 1:

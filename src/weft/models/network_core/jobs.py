@@ -35,6 +35,15 @@ class PlacedMap:
         rows, pitch = (self.height - 1) * self.pitches.row_pitch, self.pitches.pitch
         return self.first + rows + (self.width - 1) * pitch + -(-self.channels // depth)
 
+    def read_by(self, sizes: LayerWords, depth: int) -> "PlacedMap":
+        """Return the map with all channels that a layer reads.
+
+        A diagonal word has the weights of several vectors if the array has more columns than its
+        depth: the layer reads all of them, also those that its pixels do not have.
+        """
+        group = sizes.tap_vectors * depth if sizes.diagonal else 1
+        return replace(self, channels=-(-self.channels // group) * group)
+
 
 def job_of(
     layer: NetworkLayer, sizes: LayerWords, panels: Panels, part: Part, x: PlacedMap, y: PlacedMap,
@@ -144,7 +153,7 @@ def started_early(
     ----------
     job : ListJob
     x : PlacedMap
-        Its input.
+        What it reads.
     before : ListJob
     config : NetworkCoreConfig
     apart : bool

@@ -266,11 +266,11 @@ class _Region:
                 root: _vectors(graph.maps[root], depth, stop - first)
                 for root, (first, stop) in needed.items() if root in self._between
             }
-            peak = max(peak, *(
+            peak = max(peak, max((
                 sum(size for root, size in sizes.items()
                     if min(uses[root]) <= number <= max(uses[root]))
                 for number in rows
-            ))
+            ), default=0))
         return whole + peak, cost
 
     def _stripes(self, count):

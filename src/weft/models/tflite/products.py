@@ -142,10 +142,10 @@ def _transpose_conv(graph, operator):
     )
     weights = graph.constant(operator, 1)[:, ::-1, ::-1]
     graph.spend(operator, weights.nbytes)
-    # TFLite Micro ignores a fused activation here.
     weights = weights.reshape(1, channels, -1).transpose(0, 2, 1)
+    fused = _fused(options.FusedActivationFunction())
     return _product(
-        graph, operator, "none", bias=3, x=2, w=1, axis=0, channels=channels, weights=weights,
+        graph, operator, fused, bias=3, x=2, w=1, axis=0, channels=channels, weights=weights,
         window=window,
     )
 

@@ -75,6 +75,15 @@ def test_reductions_over_any_axes(kernel, dtype, config):
         check_whole(network, *outputs, config=config)
 
 
+@pytest.mark.parametrize("kernel", ["reduce_max", "reduce_min"])
+def test_the_extreme_of_one_value(kernel):
+    """The result of the network has a place of its own, not that of its input."""
+    network = Reductions(3, (1, 1, 5, 7))
+    y = network.reduced(kernel, 0, (1,))
+    z = network.reduced(kernel, network.convolution(network.input((1, 4, 4, 7)), 7), (0,))
+    check_whole(network, y, z, config=LARGE)
+
+
 @pytest.mark.parametrize("kernel", quick(1, ["tflite.mean", "reduce_max"]))
 @pytest.mark.parametrize("shape, axes", [
     ((9, 5), (0,)), ((9, 5), (1,)), ((30,), (0,)), ((1, 1, 4, 3, 5), (2, 3)), ((3, 4, 5), (0, 2)),

@@ -85,7 +85,7 @@ def table_of(given) -> np.ndarray:
         *(scales[f"{name}_scale"] for name in ("forget", "update", "hidden")),
     ]
     limit = MicroRules(given).limit
-    low, high = (-limit, limit) if limit else (-(1 << 15), (1 << 15) - 1)
+    low, high = (-limit, limit) if limit is not None else (-(1 << 15), (1 << 15) - 1)
     words = np.zeros(LSTM_WORDS, np.int64)
     words[:LSTM_PARAMETERS] = values | steps << 16
     words[LSTM_PARAMETERS:] = [

@@ -232,6 +232,9 @@ def _extreme(builder, least):
         while builder.size(x)[axis] > 1:
             half = _halved_channels if axis == 2 else _halved
             x = half(builder, x, axis, least)
+    # The place of a map that the host wrote is free after its last layer: a result needs its own.
+    if not builder.layers and builder.stored_size(0) is None:
+        return builder.copy(x)
     return x
 
 
