@@ -100,7 +100,8 @@ class LanguageCore(wiring.Component):
             transfers=config.program_words > 0, int4=config.int4
         )
         m.submodules.memory = memory = MainMemory(
-            width=8 * WORD_BYTES, words=config.words, target=target
+            width=8 * WORD_BYTES, words=config.words, target=target,
+            parts=WORD_BEATS if config.program_words else 0,
         )
         m.submodules.activations = activations = Bank(
             width=16 * DEPTH, depth=config.vectors, target=target, bytewise=True
@@ -408,13 +409,12 @@ class LanguageCore(wiring.Component):
         with m.Elif(~control.busy):
             m.d.comb += [issue.eq(self.group), memory.b_write_data.eq(host)]
         if transfers is not None:
-            with m.Elif(transfers.beat_valid & transfers.beat_ready):
-                m.d.comb += [
-                    memory.b_addr.eq(transfers.word), memory.b_write_data.eq(host),
-                    memory.b_write_en.eq(
-                        ((1 << BEAT_BYTES) - 1) << (transfers.place * BEAT_BYTES)
-                    ),
-                ]
+            beat = transfers.beat_valid & transfers.beat_ready
+            with m.Elif(beat):
+                m.d.comb += memory.b_addr.eq(transfers.word)
+            # One register chooses all 1,024 bits; without an enable they have no effect.
+            m.d.comb += memory.b_write_data.eq(Mux(write["valid"], write["data"], host))
+            m.d.sync += memory.b_parts.eq(Mux(beat, 1 << transfers.place, 0))
 
     def _beats(self, m, control, memory, scales, groups, write, transfers):
         """When a beat may be written; and the data of host and beats, for all bytes of a word."""

@@ -1,6 +1,6 @@
 """`MainMemory`: the memory of a language core, in banks of a power of two words."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -32,18 +32,25 @@ class MainMemory(wiring.Component):
         Bits of a word, a multiple of 8; and number of words.
     target : str
         As in the Config.
+    parts : int
+        Number of equal parts of a word that ``b_parts`` writes.
 
     Attributes
     ----------
     a_addr, b_addr : In, word address
     b_write_en : In, 1 bit a byte
     b_write_data : In, ``width`` bits
+    b_parts : In, ``parts`` bits; only with ``parts``
+        In the cycle after an address and its data: the parts of the word that are written, too.
+        They come a cycle later because they go to the enables of all bytes: their user has a
+        cycle more to decide.
     a_data, b_data : Out, ``width`` bits
     """
 
     LATENCY = READ
 
-    def __init__(self, *, width, words, target):
+    def __init__(self, *, width, words, target, parts=0):
+        self.parts = parts
         self.width = width
         self.words = words
         self.target = target
@@ -52,6 +59,7 @@ class MainMemory(wiring.Component):
             "a_addr": In(addr), "b_addr": In(addr),
             "b_write_en": In(width // 8), "b_write_data": In(width),
             "a_data": Out(width), "b_data": Out(width),
+            **({"b_parts": In(parts)} if parts else {}),
         })
 
     def elaborate(self, platform):
@@ -62,6 +70,10 @@ class MainMemory(wiring.Component):
         }
         first_enable, enable = Signal.like(self.b_write_en), Signal.like(self.b_write_en)
         m.d.sync += [first_enable.eq(self.b_write_en), enable.eq(first_enable)]
+        if self.parts:
+            part = len(enable) // self.parts
+            written = Cat(bit.replicate(part) for bit in self.b_parts)
+            m.d.sync += enable.eq(first_enable | written)
         data = pipeline(m, self.b_write_data, _STAGES, "b_data")
         first, words = 0, {"a": [], "b": []}
         for n, size in enumerate(bank_sizes(self.words)):

@@ -44,3 +44,35 @@ def test_words_and_bytes_of_all_banks():
         await ticks(ctx, 1)
 
     simulate(dut, bench)
+
+
+def test_parts_are_written_a_cycle_after_their_address():
+    dut, rng = MainMemory(width=32, words=24, target="generic", parts=2), random.Random(2)
+    words = [0] * 24
+    writes = [(rng.randrange(24), rng.randrange(1 << 32), rng.randrange(4), rng.choice((0, 0, 5)))
+              for _ in range(150)]
+
+    async def bench(ctx):
+        later = 0
+        for number, word, parts, enable in writes:  # one write a cycle, each word is read later
+            put(ctx, dut.b_addr, number)
+            put(ctx, dut.b_write_data, word)
+            put(ctx, dut.b_write_en, enable)
+            put(ctx, dut.b_parts, later)
+            later = parts
+            for byte in range(4):
+                if enable >> byte & 1 or parts >> byte // 2 & 1:
+                    mask = 0xFF << 8 * byte
+                    words[number] = words[number] & ~mask | word & mask
+            await ctx.tick()
+        put(ctx, dut.b_write_en, 0)
+        put(ctx, dut.b_parts, later)
+        await ctx.tick()
+        put(ctx, dut.b_parts, 0)
+        for number in range(24 + dut.LATENCY):
+            put(ctx, dut.a_addr, min(number, 23))
+            if number >= dut.LATENCY:
+                assert ctx.get(dut.a_data) == words[number - dut.LATENCY]
+            await ctx.tick()
+
+    simulate(dut, bench)
