@@ -98,12 +98,8 @@ class LanguageModel:
         the integers, and for a microGPT with weights of int4.
         """
         try:
-<<<<<<< HEAD
-            integers = quantize(self.weights, observe(self.weights, texts), weights)
-=======
             texts = sampled_texts(self.weights, self.tokenizer.bos, CALIBRATION_SEED)
-            integers = quantize(self.weights, observe(self.weights, texts))
->>>>>>> hunt
+            integers = quantize(self.weights, observe(self.weights, texts), weights)
         except ModelError as error:
             raise ModelError(f"{self.name}: {error}") from error
         return LanguageProgram(
