@@ -74,7 +74,7 @@ def test_a_convolution_of_int16_with_a_bias_of_32_bits(rng):
     )
 
 
-@pytest.mark.parametrize("name", ["EXP", "GELU", "RELU_N1_TO_1"])
+@pytest.mark.parametrize("name", ["EXP", "GELU", "RELU_N1_TO_1", "TILE", "SELECT", "REDUCE_PROD"])
 def test_functions_that_tflite_micro_lacks(name):
     tensors = [tensor((4, 6))]
     node = host(name, "table", 0, tensors)

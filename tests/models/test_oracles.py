@@ -4,9 +4,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from tflite_files import T, build
 
+import weft
+from weft.config import Config
+from weft.models.errors import ModelError
 from weft.models.exactness import Exactness
-from weft.models.oracles import compare
+from weft.models.oracles import answers, compare
 
 
 def program(absolute=0.0, relative=0.0, dtype="float32"):
@@ -51,3 +55,20 @@ def test_nan_equals_nan_only(y, allowed):
 def test_infinities_of_other_signs_differ():
     found = difference(program(relative=1 / 64), np.float32([np.inf, 1]), [-np.inf, 1])
     assert not found.is_allowed
+
+
+def test_an_error_of_a_runtime_names_the_file(tmp_path):
+    """TFLite Micro does not have TILE."""
+    pytest.importorskip("tflite_micro")
+    tensors = {
+        "x": T((1, 4), scale=0.1), "w": T(data=np.ones((5, 4), np.int8), scale=0.01),
+        "m": T((1, 5), scale=0.1), "n": T(data=np.int32([1, 2])), "y": T((1, 10), scale=0.1),
+    }
+    (tmp_path / "tiled.tflite").write_bytes(build(tensors, [
+        ("FULLY_CONNECTED", ["x", "w"], ["m"], ("FullyConnectedOptions", {})),
+        ("TILE", ["m", "n"], ["y"], ("TileOptions", {})),
+    ], ["x"], ["y"]))
+    network = weft.load(tmp_path / "tiled.tflite")
+    program = network.compile(Config(rows=2, cols=2))
+    with pytest.raises(ModelError, match="^tiled: TFLite Micro reports: .* TILE"):
+        answers("tflm", network, program, np.zeros((1, 4), np.int8))

@@ -114,6 +114,10 @@ class _Distance:
 
 
 _BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
+# Operators of .tflite files that the package of TFLite Micro does not have, and Weft computes.
+_IN_LITERT_ONLY = (
+    "BIDIRECTIONAL_SEQUENCE_LSTM", "RANGE", "RANK", "REDUCE_PROD", "RELU_0_TO_1", "SELECT", "TILE",
+)
 
 
 class _Analysis:
@@ -273,7 +277,9 @@ class _Analysis:
         return ""
 
     def _is_in_litert_only(self, node):
-        """Whether TFLite Micro lacks a function of bytes, which Weft has."""
+        """Whether TFLite Micro lacks an operator, or its form of bytes, which Weft has."""
+        if node.operator in _IN_LITERT_ONLY:
+            return True
         return self._graph.tensors[node.outputs[0]].dtype in _BYTES and node.operator in (
             "EXP", "GELU", "RELU_N1_TO_1"
         )

@@ -98,17 +98,17 @@ def answers(oracle: str, network: NeuralNetwork, program: CompiledNetwork, x) ->
         from weft.models.tflite.runtime import tflm
 
         ways = {runtime: tflm(
-            network.data, feeds, network.graph.tensors, len(program.outputs)
+            network.data, feeds, network.graph.tensors, len(program.outputs), network.name
         )}
     elif oracle == "litert":
         from weft.models.tflite.runtime import litert
 
-        ways = {runtime: litert(network.data, feeds)}
+        ways = {runtime: litert(network.data, feeds, network.name)}
     else:
         from weft.models.onnx.agreement import ort
 
         ways = {
-            f"{runtime} {how}": ort(network.data, feeds, optimized=optimized)
+            f"{runtime} {how}": ort(network.data, feeds, optimized=optimized, name=network.name)
             for how, optimized in (
                 ("with its optimizations", True), ("without optimizations", False),
             )
@@ -230,7 +230,7 @@ def _wanted(oracle, network, program, x, numbers):
 
         names = {number: network.graph.tensors[number].name for number in numbers}
         data, kept = with_outputs(network.data, names)
-        results = ort(data, feeds, optimized=False) if kept else []
+        results = ort(data, feeds, optimized=False, name=network.name) if kept else []
     else:
         from weft.models.tflite.runtime import litert, tflm, with_outputs
 
@@ -238,9 +238,9 @@ def _wanted(oracle, network, program, x, numbers):
         if not kept:
             results = []
         elif oracle == "tflm":
-            results = tflm(data, feeds, network.graph.tensors, len(kept))
+            results = tflm(data, feeds, network.graph.tensors, len(kept), network.name)
         else:
-            results = litert(data, feeds)
+            results = litert(data, feeds, network.name)
     joined = {
         number: np.concatenate([np.asarray(outputs[n]).ravel() for outputs in results])
         for n, number in enumerate(kept)

@@ -285,3 +285,54 @@ def test_windows_of_averages():
         network, program, x = compiled(b, quantized(b, y, 0.03, -4)[1])
         assert ("AveragePool" in host_operators(program)) == (where == "host")
         assert all(found.is_allowed for found in differences(network, program, x))
+
+
+U8 = np.uint8
+
+
+class Bytes(Builder):
+    """Operators between DequantizeLinear and QuantizeLinear of uint8."""
+
+    def quantized(self, y, scale=0.1):
+        return self.node("QuantizeLinear", y, np.float32(scale), U8(9))
+
+    def values(self, x, scale=0.1):
+        return self.node("DequantizeLinear", x, np.float32(scale), U8(9))
+
+    def product(self, x, columns, size):
+        weights = self.rng.integers(-100, 100, (size, columns)).astype(np.int8)
+        w = self.node("DequantizeLinear", weights, np.float32(0.004), np.int8(0))
+        return self.quantized(self.node("MatMul", self.values(x), w))
+
+
+def _equal(b, y, shape):
+    """The core computes all of a file, to the bytes of onnxruntime, node by node."""
+    network = weft.load(b.bytes(y, dtype=U8), "net.onnx")
+    program = network.compile(WIDE)
+    program.check()
+    assert not program.host and len(program.segments) == 1
+    x = np.random.default_rng(1).integers(0, 256, shape).astype(U8)
+    _, plain = differences(network, program, x)
+    assert plain.is_allowed
+    return program
+
+
+def test_a_function_that_a_sum_needs_and_a_table_has():
+    """``x + f(x)`` is one table; the second sum reads f(x) itself."""
+    b = Bytes()
+    x = b.product(b.input("x", [1, 6], U8), 5, 6)
+    function = b.quantized(b.node("LeakyRelu", b.values(x), alpha=0.2))
+    first = b.quantized(b.node("Add", b.values(x), b.values(function)))
+    y = b.quantized(b.node("Add", b.values(first), b.values(function)))
+    program = _equal(b, y, (1, 6))
+    assert [layer.operators for layer in program.layers].count(("MatMul",)) == 1
+
+
+@pytest.mark.parametrize("shape", [(0, 6, 2, 1), (0, 3, 4, 1), (0, 2, 2, 3)])
+def test_an_average_of_a_map_of_other_channels(shape):
+    """Reshape gives the values of a map other channels, and an average adds those of each."""
+    b = Bytes(2)
+    x = b.quantized(b.node("Clip", b.values(b.input("x", [1, 2, 3, 2], U8)), np.float32(-.5),
+                           np.float32(9)))
+    x = b.node("Reshape", x, np.int64(shape))
+    _equal(b, b.quantized(b.node("GlobalAveragePool", b.values(x))), (1, 2, 3, 2))

@@ -59,7 +59,7 @@ def test_rejects_what_is_no_tflite_file(data, message):
     (dict(b=T(data=np.ones(4, np.int32))), r"bias must have 5 values, not shape \(4,\)"),
     (dict(b=T(data=np.ones(5, np.float32))), "bias must be int32, not float32"),
     (dict(b=T(data=np.ones(5, np.int8))), "bias must be int32, not int8"),
-    (dict(x=T((1, 4, 4, 3), scale=np.nan)), "scales of 'x' must be finite and above 0"),
+    (dict(x=T((1, 4, 4, 3), scale=np.nan)), "scales of 'x' must be finite and above 0, not nan"),
     (dict(x=T((1, 4, 4, 3))), "tensor 'x' must have a scale"),
     (dict(x=T((1, 4, 4, 3), scale=0.1, zero=200)),
      "zero points of 'x' must be in -128..127, not 200"),

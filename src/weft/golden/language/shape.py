@@ -40,7 +40,7 @@ class Shape:
         Tokens of the longest text.
     rope_theta : float
         Channels ``2 i`` and ``2 i + 1`` of a head rotate by ``position * rope_theta ** (-2 i /
-        head_dim)``.
+        head_dim)``. In 1..1e30.
     epsilon : float
         Added to the mean square of a norm.
     architecture : str

@@ -381,7 +381,7 @@ class _Division:
     def _average(self, node):
         """Append the layer of an average of ONNX."""
         x = self.tensors[node.inputs[0]]
-        size, half = self.places.stored(node.inputs[0]) or written_size(x.shape), half_of(x.dtype)
+        size, half = written_size(x.shape), half_of(x.dtype)  # other channels are other averages
         window, scale, zeros = average_of(node, size[:2])
         x_zero, zero = (number - half for number in zeros)
         self._equal(node, size, window, scale, x_zero, zero, -128, 127)

@@ -94,18 +94,24 @@ class _Fusion:
             if found is not None:
                 fused[node] = found
         inside = {node for found in fused.values() for node in found.nodes}
+        before = (node for nodes in self._before.values() for node in nodes)
+        read = {n for found in (*fused.values(), *before) for n in found.node.inputs}
         operators = []
         for node in self._graph.nodes:
             if node in fused:
                 operators += [*self._before.get(node.outputs[0], ()), fused[node]]
-            elif node not in inside or not self._is_read_inside(node, inside):
+            elif node not in inside or not self._is_read_inside(node, inside, read):
                 operators.append(CoreNode(node, (node,)))
         return operators
 
-    def _is_read_inside(self, node, inside):
-        """Whether only nodes of operators on bytes read the results of a node."""
+    def _is_read_inside(self, node, inside, read):
+        """Whether only nodes of operators on bytes read the results of a node.
+
+        ``read`` : what these operators read themselves; a table, of which another one is a part.
+        """
         readers = (reader for number in node.outputs for reader in self._readers[number])
-        return not {*node.outputs} & {*self._graph.results} and inside.issuperset(readers)
+        needed = read | {*self._graph.results}
+        return needed.isdisjoint(node.outputs) and inside.issuperset(readers)
 
     def _fused(self, node):
         """The operator on bytes whose last node is ``node``; None if there is none."""

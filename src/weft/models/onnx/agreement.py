@@ -10,7 +10,9 @@ from weft.models.onnx.fallback import needs_runtime, open_session, run_session
 __all__ = ["Agreement", "TensorAgreement", "compare", "ort", "with_outputs"]
 
 
-def ort(data: bytes, inferences: list, *, optimized: bool) -> list:
+def ort(
+    data: bytes, inferences: list, *, optimized: bool, name: str = "the network"
+) -> list:
     """The outputs of onnxruntime for each inference.
 
     Parameters
@@ -23,6 +25,8 @@ def ort(data: bytes, inferences: list, *, optimized: bool) -> list:
         With the default optimizations; otherwise node by node, as the file has them. The former
         replace ``DequantizeLinear, Conv, QuantizeLinear`` by ``QLinearConv``, and others, which
         round in another way.
+    name : str
+        Of the file, for messages.
 
     Raises
     ------
@@ -30,10 +34,10 @@ def ort(data: bytes, inferences: list, *, optimized: bool) -> list:
         If onnxruntime is not installed, or it cannot run the file.
     """
     needs_runtime("a check with ort")
-    session = open_session(data, "the network", optimized=optimized)
+    session = open_session(data, name, optimized=optimized)
     names = [value.name for value in session.get_inputs()]
     return [
-        run_session(session, dict(zip(names, inputs, strict=True)), "the network")
+        run_session(session, dict(zip(names, inputs, strict=True)), name)
         for inputs in inferences
     ]
 

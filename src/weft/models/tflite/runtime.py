@@ -402,7 +402,9 @@ def _close():
 
 # Whole files in their runtimes, TFLite Micro and LiteRT, to compare results with.
 
-def tflm(data: bytes, inferences: list, tensors, outputs: int) -> list:
+def tflm(
+    data: bytes, inferences: list, tensors, outputs: int, name: str = "the network"
+) -> list:
     """Return the outputs of TFLite Micro for each inference.
 
     Parameters
@@ -415,21 +417,23 @@ def tflm(data: bytes, inferences: list, tensors, outputs: int) -> list:
         All tensors of the file, for the memory that they need.
     outputs : int
         Number of outputs.
+    name : str
+        Of the file, for messages.
 
     Raises
     ------
     ModelError
         If the package tflite-micro is not installed, or it cannot run the file.
     """
-    attributes = {
-        "model": data, "memory": memory(tensors), "label": "the network", "outputs": outputs,
-    }
+    attributes = {"model": data, "memory": memory(tensors), "label": name, "outputs": outputs}
     state: dict = {}
     return [model(inputs, attributes, state) for inputs in inferences]
 
 
-def litert(data: bytes, inferences: list) -> list:
+def litert(data: bytes, inferences: list, name: str = "the network") -> list:
     """Return the outputs of LiteRT, with its default kernels, for each inference.
+
+    ``name`` : of the file, for messages.
 
     Raises ModelError if the package ai-edge-litert is not installed, or it cannot run the file.
     """
@@ -452,7 +456,7 @@ def litert(data: bytes, inferences: list) -> list:
             results.append([interpreter.get_tensor(place) for place in outputs])
     except (RuntimeError, ValueError) as error:
         text = " ".join(str(error).split())[:300]
-        raise ModelError(f"LiteRT cannot run the network: {text}") from error
+        raise ModelError(f"{name}: LiteRT cannot run it: {text}") from error
     return results
 
 

@@ -305,8 +305,11 @@ def _checked(operator, tensor):
         raise operator.error(
             f"zero points of {tensor.name!r} must be 1 or {scale.size}, not {zero.size}"
         )
-    if not (np.isfinite(scale) & (scale > 0)).all():
-        raise operator.error(f"scales of {tensor.name!r} must be finite and above 0")
+    wrong = scale[~(np.isfinite(scale) & (scale > 0))]
+    if wrong.size:
+        raise operator.error(
+            f"scales of {tensor.name!r} must be finite and above 0, not {wrong[0]}"
+        )
     if tensor.dtype.kind in "iu" and tensor.dtype.itemsize < 8:
         limits = np.iinfo(tensor.dtype)
         wrong = zero[(zero < limits.min) | (zero > limits.max)]
