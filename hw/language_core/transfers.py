@@ -10,6 +10,7 @@ from weft.hw.dma.axi import Axi4
 from weft.hw.fabrics import FABRICS
 from weft.hw.language_core.loops import LoopNest
 from weft.hw.language_core.unpacker import Int4Unpacker
+from weft.hw.stream.fifo import SkidBuffer
 from weft.language_core.config import BEAT_BYTES, PROGRAM_BITS, WORD_BEATS, WORD_BYTES
 from weft.language_core.descriptors import Transfer
 from weft.language_core.latencies import ARRIVED, READ, RING_WORDS, TRANSFER_TIMEOUT
@@ -20,6 +21,9 @@ _RING = ceil_log2(RING_WORDS)
 _PLACE = ceil_log2(WORD_BYTES)
 _BEAT = ceil_log2(WORD_BEATS)
 _LEVELS = 2
+_OUTPUT = data.StructLayout({
+    "beat": 8 * BEAT_BYTES, "place": range(WORD_BEATS), "word": 12,
+})
 
 
 class WordTransfers(wiring.Component):
@@ -183,7 +187,12 @@ class WordTransfers(wiring.Component):
             if self.int4:
                 ends = self.packed.any() & asked.last[0]
                 m.d.sync += ar.payload.len.eq(Mux(ends, self.packed[:_BEAT], WORD_BEATS - 1))
-        valid, ready, beat, closed, inside = r.valid, r.ready, r.payload.data, last, self.beat_valid
+        # Its ready is a register. Without it, a path leads from the users of port B, through the
+        # unpacker, to the controller of the SDRAM.
+        m.submodules.output = output = SkidBuffer(_OUTPUT)
+        valid, ready, beat, closed, inside = (
+            r.valid, r.ready, r.payload.data, last, output.o.valid
+        )
         if self.int4:
             room = (ahead != RING_WORDS) | (beats != 0) | ~streams | self.failed | stale
             valid, ready, beat, held = self._unpacked(m, begin, room)
@@ -193,15 +202,18 @@ class WordTransfers(wiring.Component):
             m.d.comb += ar.payload.len.eq(WORD_BEATS - 1)
             ahead_next = ahead + ask - Mux(streams, self.step, last)
         m.d.comb += [
-            ready.eq(~self.beat_valid | self.beat_ready), fire.eq(valid & ready),
+            ready.eq(output.i.ready), fire.eq(valid & ready),
             last.eq(fire & (beats == WORD_BEATS - 1)), arriving.advance.eq(last),
         ]
         ring = Cat(arriving.main[:_RING], self.main[_RING:])
-        with m.If(ready):
-            m.d.sync += [
-                self.beat_valid.eq(valid), self.beat.eq(beat),
-                self.place.eq(beats), self.word.eq(Mux(streams, ring, arriving.main)),
-            ]
+        m.d.comb += [
+            output.i.valid.eq(valid), output.i.payload.beat.eq(beat),
+            output.i.payload.place.eq(beats),
+            output.i.payload.word.eq(Mux(streams, ring, arriving.main)),
+            self.beat_valid.eq(output.o.valid & ~stale), self.beat.eq(output.o.payload.beat),
+            self.place.eq(output.o.payload.place), self.word.eq(output.o.payload.word),
+            output.o.ready.eq(self.beat_ready | stale),
+        ]
         written = self.beat_valid & self.beat_ready & (self.place == WORD_BEATS - 1)
         m.d.comb += [
             arrived.eq(pipeline(m, written, ARRIVED, "arrived")),
@@ -217,8 +229,6 @@ class WordTransfers(wiring.Component):
             m.d.sync += reading.eq(1)
             if self.int4:
                 m.d.sync += beats.eq(0)  # what was dropped may end within a word
-        with m.If(stale):
-            m.d.sync += self.beat_valid.eq(0)
         opened = open_ != 0
         taken = r.valid & r.ready if self.int4 else fire
         return opened, asked.busy | opened | inside, taken & ~stale & _wrong(r)

@@ -21,6 +21,9 @@ def check_language(
 ) -> GateTest:
     """Write a text on ``gates``, and compare its tokens and its cycles with golden.
 
+    The core draws the tokens at temperature 1. If it has no memory for the logits, it takes the
+    most probable ones.
+
     Parameters
     ----------
     gates : GateSim
@@ -30,7 +33,7 @@ def check_language(
     tokens : int
         Tokens of the text.
     seed : int
-        Without effect: the text has no random choice.
+        Of the random numbers.
     say : callable
         Called with a line of text after each step that has passed.
 
@@ -43,18 +46,19 @@ def check_language(
     """
     writer = BoardWriter(program, config, tokens)
     session = program.open(writer)
+    how = {"temperature": 1.0, "seed": seed} if writer.program.sampler else {}
     try:
         # The registers tell the end of a text, too.
         driver = LanguageDriver(GateTransport(gates, 0, {FrameType.DONE}), config)
         writer.connect(driver)
         say(f"registers describe the core; the model is loaded, {gates.cycles:,} cycles")
-        text = "".join(session.generate("", tokens))
+        text = "".join(session.generate("", tokens, **how))
         cycles = writer.finish().cycles
     except (AcceleratorError, TransportError) as error:
         raise GateSimError(str(error)) from error
     golden = program.open()
     golden.writer.positions = writer.positions
-    wanted = "".join(golden.generate("", tokens))
+    wanted = "".join(golden.generate("", tokens, **how))
     if (session.tokens, text) != (golden.tokens, wanted):
         raise GateSimError(
             f"{program.name}: the tokens {session.tokens} must be {golden.tokens}, as of golden"
@@ -63,12 +67,12 @@ def check_language(
         raise GateSimError(
             f"{program.name}: {cycles:,} cycles must be {writer.predicted():,}, as predicted"
         )
-    count = writer.position
+    count = len(session.tokens) - session.prompt_tokens
     say(
         f"{program.name}: {count} tokens equal golden, in the predicted {cycles:,} cycles;"
         f" {gates.cycles:,} cycles after power-on"
     )
-    passes = writer.program.passes
+    passes = writer.program.list_of(writer.how)
     macs = config.peak * sum(
         steps(each, position) for each in passes if each.kind == Kind.PRODUCT
         for position in range(count)

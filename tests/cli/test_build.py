@@ -251,7 +251,7 @@ def test_lists_the_designs_of_a_board(run):
         ["1x16x32_fip_ecp5-networks", "--for", "batch1"],
         ["8x8x8_fip_ecp5-networks", "--for", "networks-onnx"],
         ["language_1x8x16_3072", "--for", "language"],
-        ["language_1x8x16_3072_program262144", "--for", "language-sdram"],
+        ["language_1x8x16_3072_program262144_int4", "--for", "language-sdram"],
     ]
 
 

@@ -6,11 +6,13 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Sequence
+from typing import cast
 
 import numpy as np
 
 from weft.design import LANGUAGE
 from weft.frames import MAX_CHECK, MAX_DATA, PROGRAM_BIT, FrameType
+from weft.host.board import BoardTransport
 from weft.host.network_frames import NetworkFrames
 from weft.host.opening import open_transport
 from weft.host.recovery import AcceleratorError
@@ -46,8 +48,8 @@ class LanguageDriver:
 
     Parameters
     ----------
-    transport : NetworkFrames or str
-        Connection to the core with the frames of a board, or its name: a serial port, ``usb`` or ``tcp://host:port``.
+    transport : BoardTransport or str
+        Connection to the core, or its name: a serial port, ``usb`` or ``tcp://host:port``.
     config : LanguageCoreConfig, optional
         Expected LanguageCoreConfig; by default the one in the core's registers is accepted.
     timeout : float
@@ -71,7 +73,7 @@ class LanguageDriver:
     """
 
     def __init__(
-        self, transport: NetworkFrames | str, config: LanguageCoreConfig | None = None, *,
+        self, transport: BoardTransport | str, config: LanguageCoreConfig | None = None, *,
         timeout: float = 10.0,
     ):
         self._lock = threading.RLock()
@@ -88,7 +90,8 @@ class LanguageDriver:
                     "a language core must be at a serial port, usb or tcp://host:port, not"
                     f" {transport}"
                 )
-            self._transport = opened
+            # The gates of a core have the same calls, without the recovery of a board.
+            self._transport = cast(BoardTransport, opened)
             self.config = self._identify(config)
             undo.pop_all()
 
