@@ -42,7 +42,7 @@ def test_before_synthesis(program):
             check_language(gates, program, other, seed=1)
 
 
-@pytest.mark.long  # 4 minutes of synthesis and compilation
+@pytest.mark.long  # minutes of synthesis and compilation
 def test_the_cells_of_an_ecp5(program):
     """The link writes the model to the block RAMs; then each token comes through LUTs and DSPs."""
     core = LanguageCoreConfig(words=256, groups=96, side_groups=16, target="ecp5")
