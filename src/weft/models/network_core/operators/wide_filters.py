@@ -89,9 +89,8 @@ def _filtered(builder, state, time):
     own = group // _BYTES
     weights = np.zeros((len(time), own, _BYTES, whole, _DIGITS), np.int64)
     for unit in range(whole):
-        for byte in range(_BYTES):  # the high byte counts a digit more
-            first = byte
-            weights[:, unit % own, byte, unit, first : first + 3] = digits[:, unit]
+        for byte in range(_BYTES):  # the high byte, whose columns count 256 times more, is first
+            weights[:, unit % own, byte, unit, byte : byte + _DIGITS - 1] = digits[:, unit]
     return builder.layer(
         state, whole_map((rank, memory)), weights.reshape(len(time), group, -1),
         layout=WeightLayout.DENSE, groups=whole // own, bias=biases.reshape(-1),
