@@ -434,6 +434,14 @@ def _recurrent(w, n):
     return w.softmax(w.dense(last, 5))
 
 
+def _filters(w, n):
+    """A streaming wake word: SVDF with states of 16 bits, and of 8 bits among them."""
+    w.input((1, 20 + 10 * n), "x")
+    x = w.filter("x", 32 + 16 * n, 8, 1 + n % 2, "int16")
+    x = w.filter(w.dense(x, 24, RELU), 32, 10, 1, "int8" if n == 2 else "int16")
+    return w.softmax(w.dense(w.filter(x, 20, 6, 2, "int16"), 4))
+
+
 def _jobs(w, n):
     """A layer of each kind of job, small: for the simulation of gates."""
     w.input((1, 4 + n, 4, 16), "x")
@@ -457,5 +465,5 @@ KINDS: dict[str, Callable] = {
     "unrolled": _unrolled, "steps in time": _steps, "length 1": _unit, "attention": _attention,
     "each job": _jobs,
     **DETECTORS, "keyword transformer": _keywords, "vision transformer": _vision,
-    "recurrent": _recurrent,
+    "recurrent": _recurrent, "filters": _filters,
 }

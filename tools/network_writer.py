@@ -201,6 +201,19 @@ class Writer:
             "UnidirectionalSequenceLSTMOptions", options,
         ), 4, others)
 
+    def filter(self, x, units, memory, rank=1, kind="int8"):
+        """SVDF; ``kind`` is the type of its state and of its weights in time."""
+        size, limit = self.shape(x)[-1], np.iinfo(kind).max
+        count = units * rank
+        features = self.constant(self.rng.integers(-127, 128, (count, size)).astype("i1"), 0.01)
+        time = self.rng.integers(-limit, limit + 1, (count, memory)).astype(kind)
+        time = self.constant(time, 1 / limit)
+        state = self._named(TensorSpec((1, count * memory), kind, scale=4 / limit, variable=True))
+        bias = self.constant(self.rng.integers(-900, 900, units).astype("i4"), 4 / limit**2)
+        y = self.output((1, units), 0.02 * (memory * rank) ** 0.5)
+        options = {"rank": rank, "fusedActivationFunction": RELU}
+        return self.add("SVDF", [x, features, time, bias, state], [y], ("SVDFOptions", options))
+
     def _map(self, x, kernel, stride, padding, channels, dilation=(1, 1)):
         """The shape of the output of a window."""
         batch, *sizes, _ = self.shape(x)

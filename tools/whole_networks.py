@@ -41,7 +41,7 @@ def network(kind: str, number: int) -> bytes:
 def core() -> NetworkCoreConfig:
     """Return the core of the board with all units, and the largest memory that a core can have."""
     config = BOARDS[BOARD].built_for("networks").config
-    return dataclasses.replace(config, words=config.most_words, lstm=True)
+    return dataclasses.replace(config, words=config.most_words, lstm=True, int16=True)
 
 
 def reference(data: bytes) -> Callable[[list[np.ndarray]], list[np.ndarray]]:

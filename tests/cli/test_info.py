@@ -139,8 +139,8 @@ def network_core(tmp_path):
         path = tmp_path / "core.toml"
         mode = fields.pop("requantize", "tflite")
         path.write_text(
-            f'rows = 2\ncols = 4\ndepth = 4\nactivation = "none"\nrequantize = "{mode}"\n'
-            "[network_core]\nwords = 4096\n"
+            f'rows = 2\ncols = 4\ndepth = 4\nlanes = 4\nactivation = "none"\n'
+            f'requantize = "{mode}"\n[network_core]\nwords = 4096\n'
             + "".join(f"{name} = {str(value).lower()}\n" for name, value in fields.items())
         )
         return str(path)
@@ -151,11 +151,17 @@ def network_core(tmp_path):
 LSTM = "UNIDIRECTIONAL_SEQUENCE_LSTM"
 
 
+FILTER = "SVDF with a state of 16 bits"
+
+
 @pytest.mark.parametrize("fields, has, lacks", [
-    ({}, set(), {"MUL of two maps": "multiply_maps", "SOFTMAX": "softmax", LSTM: "lstm"}),
-    ({"softmax": True}, {"SOFTMAX"}, {"MUL of two maps": "multiply_maps", LSTM: "lstm"}),
-    ({"softmax": True, "multiply_maps": True, "lstm": True}, {"SOFTMAX", "MUL of two maps", LSTM},
-     {}),
+    ({}, set(), {
+        "MUL of two maps": "multiply_maps", "SOFTMAX": "softmax", LSTM: "lstm", FILTER: "int16",
+    }),
+    ({"softmax": True, "int16": True}, {"SOFTMAX", FILTER},
+     {"MUL of two maps": "multiply_maps", LSTM: "lstm"}),
+    ({"softmax": True, "multiply_maps": True, "lstm": True, "int16": True},
+     {"SOFTMAX", "MUL of two maps", LSTM, FILTER}, {}),
     ({"requantize": "single"}, set(), {"MUL of two maps": "multiply_maps"}),
 ])
 def test_a_network_core_has_the_operators_of_its_options(fields, has, lacks, info, network_core):
@@ -165,7 +171,7 @@ def test_a_network_core_has_the_operators_of_its_options(fields, has, lacks, inf
     assert memory.endswith("banks of 4,096 words of 4 bytes")
     [text] = [line for line in lines if line.startswith("operators of TensorFlow Lite, ")]
     names = set(text.partition("): ")[2].split(", "))
-    assert names & {"SOFTMAX", "MUL of two maps", LSTM} == has
+    assert names & {"SOFTMAX", "MUL of two maps", LSTM, FILTER} == has
     assert {"CONV_2D", "PRELU", "TRANSPOSE_CONV", "RESIZE_BILINEAR"} < names
     more = {line for line in lines if line.startswith("with ")}
     assert more == {f"with {f} = true in [network_core] also: {name}" for name, f in lacks.items()}

@@ -76,6 +76,25 @@ def test_lstm_has_a_rounding_mode_and_whole_sums(fields, rule):
         NetworkCoreConfig(array=array, lstm=True)
 
 
+ANOTHER_WAY = "which computes values of 16 bits in another way, not True"
+
+
+@pytest.mark.parametrize("fields, rules", [
+    ({"lanes": 2}, ["lanes must be a multiple of 4 with int16, not 2"]),
+    ({"requantize": "onnx", "lanes": 1}, [
+        f"int16 must be False with requantize 'onnx', {ANOTHER_WAY}",
+        "lanes must be a multiple of 4 with int16, not 1",
+    ]),
+    ({"target": "ice40hx", "lanes": 4, "scale_cycles": 4},
+     ["scale_cycles must be at most 2 with int16 and target 'ice40hx', not 4"]),
+])
+def test_values_of_16_bits_need_lanes_for_all_digits(fields, rules):
+    array = Config(**{"rows": 4, "cols": 4, "depth": 4} | SMALL | fields)
+    with pytest.raises(ConfigError) as error:
+        NetworkCoreConfig(array=array, int16=True)
+    assert str(error.value).splitlines() == rules
+
+
 SINGLE_PORT = {  # what such a core must have
     "target": "ice40up", "rows": 1, "cols": 4, "depth": 4, "lanes": 1, "multiplier": "plain",
     "scale_cycles": 4, "activation": "none", "requantize": "tflite",
@@ -83,7 +102,9 @@ SINGLE_PORT = {  # what such a core must have
 
 
 def single_port(read_vectors=1, **fields):
-    names = "words", "b_words", "lines", "program_words", "multiply_maps", "softmax", "lstm"
+    names = (
+        "words", "b_words", "lines", "program_words", "multiply_maps", "softmax", "lstm", "int16",
+    )
     of_network_core = {n: fields.pop(n) for n in names if n in fields}
     return NetworkCoreConfig(
         array=Config(**SINGLE_PORT | fields), read_vectors=read_vectors, **of_network_core
@@ -103,6 +124,7 @@ def single_port(read_vectors=1, **fields):
     (dict(softmax=True), "softmax", "False", "True"),
     (dict(lstm=True), "lstm", "False", "True"),
     (dict(multiply_maps=True), "multiply_maps", "False", "True"),
+    (dict(int16=True), "int16", "False", "True"),
     (dict(words=65536), "words", "at most 32768", "65536"),
     (dict(b_words=32769), "b_words", "at most 32768", "32769"),
     (dict(lines=40000), "lines", "at most 32768", "40000"),

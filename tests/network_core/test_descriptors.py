@@ -34,13 +34,13 @@ def test_fields_do_not_overlap(kind):
 
 
 def test_a_core_without_an_option_does_not_know_its_fields():
-    array = Config(cols=4, depth=4, lanes=2, requantize="tflite", activation="none")
+    array = Config(cols=4, depth=4, lanes=4, requantize="tflite", activation="none")
     own, other = (
         {p.name for p in places(ListJob, NetworkCoreConfig(array=array, **options))}
         for options in (dict.fromkeys(OPTIONS, True) | {"resident": False}, {})
     )
     assert own == {p.name for p in places(ListJob)}
-    assert own - other == {"multiply", "softmax", "lstm", "early", "span"}
+    assert own - other == {"multiply", "softmax", "lstm", "pairs", "quads", "early", "span"}
 
 
 def test_bytes_of_a_load():

@@ -7,6 +7,7 @@ from weft.hw.network_core.array_section import ArraySection
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.latencies import (
     add_slot,
+    added_take,
     array_write,
     join,
     map_read,
@@ -28,12 +29,22 @@ def core(mode="tflite", cycles=1, **more):
 def test_stages_of_a_chunk(lanes, stages):
     """2 cycles read sums, 2 select lanes, or 1 waits, 1 corrects; bias 1, scaler 11, clamp 5."""
     ecp5 = core(target="ecp5", cols=4, lanes=lanes, depth=4, multiplier="fip")
-    assert (sum_latency(ecp5), join(ecp5), read_delay(ecp5), rescale(ecp5)) == stages
+    found = rescale(NetworkCoreConfig(array=ecp5, read_vectors=4))
+    assert (sum_latency(ecp5), join(ecp5), read_delay(ecp5), found) == stages
 
 
 def test_parameters_may_take_longer_than_sums():
     """The sums are read 2 cycles after the request; the parameters take 3 cycles."""
-    assert (sum_latency(core()), join(core()), read_delay(core()), rescale(core())) == (1, 3, 2, 20)
+    array = core(**PLAIN)
+    found = rescale(NetworkCoreConfig(array=array))
+    assert (sum_latency(array), join(array), read_delay(array), found) == (1, 3, 2, 20)
+
+
+def test_digits_take_a_cycle_more():
+    """The sums of several columns are added before the scaler; with ADD the next odd slot."""
+    config = NetworkCoreConfig(array=core(**PLAIN, cols=4, lanes=4), int16=True)
+    assert (rescale(config), added_take(config), total_latency(config)) == (21, 22, 26)
+    assert add_slot(config) == 23
 
 
 def test_slot_of_add():
@@ -42,7 +53,7 @@ def test_slot_of_add():
     """
     config = NetworkCoreConfig(array=core(**PLAIN))
     assert add_slot(config) == 23
-    assert rescale_total(config) == 23 + rescale(config.array)
+    assert rescale_total(config) == 23 + rescale(config)
 
 
 @pytest.mark.parametrize("mode, total, slot", [("tflite", 26, 23), ("single", 25, 23)])

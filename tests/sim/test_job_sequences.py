@@ -42,6 +42,7 @@ IN_PITCH, OUT_PITCH = 4, 17
 B_WORDS, TABLE, LAYERS = 6, 512, 4  # words of B and of the ADD table; layers with parameters
 LOADS = 3
 CELL = 80  # vectors from the sums of an LSTM to its cell
+DIGITS = {"pairs": 2, "quads": 4}  # kinds of jobs, and the columns of a value
 
 
 @pytest.fixture(scope="module", params=CHIPS, ids=lambda c: f"{c.array.target}-{c.array.name}")
@@ -123,7 +124,7 @@ def table_of(rng, config):
 def kinds_of(config):
     """The kinds of jobs that a core has."""
     kinds = ["plain", "sums", "add", "partial"]
-    kinds += ["multiply"] * config.multiply_maps
+    kinds += ["multiply"] * config.multiply_maps + [*DIGITS] * config.int16
     return kinds + ["softmax"] * config.softmax + ["lstm"] * config.lstm
 
 
@@ -173,7 +174,8 @@ def chained(rng, config, jobs):
 def jobs_of_kind(rng, config, kind):
     """A job of a kind; a partial one with the job that goes on with its sums."""
     if kind == "partial":
-        form = rng.choice(["plain", "sums", "add"] + ["multiply"] * config.multiply_maps)
+        forms = ["plain", "sums", "add"] + ["multiply"] * config.multiply_maps
+        form = rng.choice(forms + [*DIGITS] * config.int16)
         width, columns = rng.integers(1, 1 + config.array.rows), 1 + rng.integers(config.array.cols)
         parts = 1 + rng.integers(2)
         shape = 1, min(int(width), 3), int(columns)
@@ -209,12 +211,17 @@ def job_of(rng, config, kind, shape):
         flags[f"{name}_pixel_step"] = split(pitch, banks)
         flags[f"{name}_row_step"] = split(pitch, banks)
     low, sum_low = (int(value) for value in rng.integers(-128, 0, 2))
+    zero = int(rng.integers(-20, 20))
+    if kind in DIGITS:
+        columns = -(-columns // DIGITS[kind]) * DIGITS[kind]
+    if kind == "pairs":
+        zero, low = 0, -128
     return ListJob(
         loads=LOADS, cross=int(rng.integers(2)), panel_rows=config.array.rows,
         out_height=height, out_width=width,
         columns=columns, tile_words=steps, kernel_height=1, kernel_width=1, tap_vectors=steps,
         group_tiles=2, in_height=height, in_width=width, stride_y=1, stride_x=1, b_step=steps,
-        parameter_line=line, zero=int(rng.integers(-20, 20)), low=low, high=127,
+        parameter_line=line, zero=zero, low=low, high=127,
         sum_zero=int(rng.integers(-20, 20)), sum_low=sum_low, sum_high=127, **flags,
     )
 
@@ -269,7 +276,9 @@ def test_an_abort_and_the_same_jobs_after_it(core):
         compare_memories(config, core.read(), expected, case.log, len(case.jobs))
 
 
-@pytest.mark.parametrize("kind", ["plain", "sums", "add", "partial", "multiply", "softmax", "lstm"])
+@pytest.mark.parametrize(
+    "kind", ["plain", "sums", "add", "partial", "multiply", "softmax", "lstm", *DIGITS]
+)
 def test_a_map_beyond_the_limit_and_correct_jobs_after_it(core, kind):
     config = core.config
     if kind not in kinds_of(config):

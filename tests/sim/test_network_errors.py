@@ -230,6 +230,18 @@ def test_lstm_is_a_flag_of_a_core_with_the_option(any_core, fields, wanted):
     assert end_of(any_core, [JOB, job, ListEnd()]) == ((wanted, 1), (wanted, 1))
 
 
+@pytest.mark.parametrize("fields, wanted", [
+    ({"pairs": 1, "quads": 1}, FIELD), ({"pairs": 1, "add": 1}, FIELD),
+    ({"quads": 1, "sums": 1}, FIELD), ({"quads": 1, "softmax": 1}, FIELD),
+    ({"pairs": 1, "lstm": 1}, FIELD), ({"quads": 1, "input": OUTSIDE}, ADDRESS),
+    ({"quads": 1, "partial": 1, "loads": 99}, DEADLOCK),
+], ids=lambda value: str(value))
+def test_digits_are_flags_of_a_core_with_the_option(any_core, fields, wanted):
+    wanted = wanted if any_core.config.int16 else OPCODE
+    job = replace(JOB, columns=4, **fields)
+    assert end_of(any_core, [JOB, job, ListEnd()]) == ((wanted, 1), (wanted, 1))
+
+
 def test_an_address_has_one_bit_more_than_the_words_or_16(any_core):
     config = any_core.config
     far = 2 * config.address_words * WORDS

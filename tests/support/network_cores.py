@@ -48,9 +48,9 @@ _SIZES = {"words": 2048, "b_words": 256, "lines": 64}
 SIMULATED = network_core_config(
     3, 4, 4, 2, read_vectors=2, multiplier="fip", softmax=True, **_SIZES
 )
-# Its jobs start early, and can multiply maps; it has all units.
+# Its jobs start early, and can multiply maps; it has all units, and values of 16 bits.
 ROW = network_core_config(
-    1, 8, 4, 2, hop=2, softmax=True, multiply_maps=True, lstm=True, **_SIZES
+    1, 8, 4, 4, hop=2, softmax=True, multiply_maps=True, lstm=True, int16=True, **_SIZES
 )
 # Its lists have no loads.
 RESIDENT = network_core_config(
@@ -88,7 +88,8 @@ SIMULATED_LONG = [
         4, 4, 4, 4, target="ecp5", requantize="single", multiply_maps=True, **_SIZES
     ),
     network_core_config(2, 2, 2, 2, read_vectors=2, **_SIZES),
-    network_core_config(5, 4, 4, 4, target="ecp5", dsp_cols=2, **_SIZES),  # as many banks as rows
+    # As many banks as rows; values of 16 bits.
+    network_core_config(5, 4, 4, 4, target="ecp5", dsp_cols=2, int16=True, **_SIZES),
     network_core_config(2, 4, 4, 1, target="gowin", scale_cycles=2, read_vectors=1, **_SIZES),
     network_core_config(
         3, 2, 4, 1, read_vectors=1, scale_cycles=4, multiply_maps=True, **_SIZES

@@ -35,6 +35,9 @@ def some_job(rng, config, loads=0):
         number = rng.choice([low, high, rng.randint(low, high)])
         fields[place.name] = random_step(rng, config) if place.address else number
     fields["sums"] &= 1 - fields["add"]
+    if config.int16:
+        fields["pairs"] &= 1 - (fields["add"] | fields["sums"])
+        fields["quads"] &= 1 - (fields["add"] | fields["sums"] | fields["pairs"])
     if config.multiply_maps:
         fields["multiply"] &= fields["add"]
     return ListJob(**fields | {"loads": loads, "panel_rows": rng.randint(1, config.array.rows)})

@@ -138,14 +138,14 @@ def streaming_file(rng):
 
 def svdf_file(
     rng, filters, rank, memory, x_zero, state_zero, *, layers=True, bias=900, count=1,
-    largest=127, kind="int8", pixels=1, features=None, host=False,
+    largest=127, kind="int8", pixels=1, features=None, host=False, time=None, y_scale=None,
 ):
     """SVDF ``count`` times, one after the other, between two fully connected layers.
 
     Its input is [1, 13]; ``pixels`` : more than 1 for a map, [1, 1, pixels, 13]. ``bias`` : the
     largest one, or None for a file without it. ``largest`` : of the weights of features, which are
     ``features`` if they are given. ``kind`` : of the state. ``host`` : an operator before them that
-    the host computes.
+    the host computes. ``time``, ``y_scale`` : others than random weights, and the usual scale.
     """
     stream, units = _Stream(rng), filters // rank
     stream.tensors["x"] = T((1, 13), scale=0.05, zero=x_zero)
@@ -170,14 +170,17 @@ def svdf_file(
         if weights is None:
             weights = rng.integers(-largest, largest + 1, (filters, size)).astype(np.int8)
         limit = np.iinfo(kind).max
-        time = rng.integers(-limit, limit + 1, (filters, memory)).astype(kind)
+        if time is None:
+            own = rng.integers(-limit, limit + 1, (filters, memory)).astype(kind)
+        else:
+            own = time
         stream.tensors |= {
             f"{name}_f": T(data=weights, scale=0.01),
-            f"{name}_t": T(data=time, scale=1.0 / limit),
+            f"{name}_t": T(data=own, scale=1.0 / limit),
             f"{name}_s": T(
                 (1, filters * memory), kind, scale=3.0 / limit, zero=zero, variable=True
             ),
-            name: T((1, units), scale=0.02 * np.sqrt(memory * rank), zero=-20),
+            name: T((1, units), scale=y_scale or 0.02 * np.sqrt(memory * rank), zero=-20),
         }
         inputs = [x, f"{name}_f", f"{name}_t", None, f"{name}_s"]
         if bias is not None:

@@ -10,6 +10,7 @@ pytest.importorskip("tflite_micro")
     pytest.param(kind, marks=pytest.mark.slow)
     for kind in (
         "several inputs", "normalized", "keyword transformer", "vision transformer", "recurrent",
+        "filters",
     )
 )])
 def test_a_kind_is_whole_and_equal(kind, capsys):

@@ -94,6 +94,12 @@ def field_faults(config, kind, values, passed):
         if config.lstm:
             other = values["partial"] | values["softmax"] if config.softmax else values["partial"]
             faults.append(values["lstm"] & other)
+        if config.int16:
+            digits = values["pairs"] | values["quads"]
+            faults += [
+                values["pairs"] & values["quads"],
+                digits & (values["add"] | values["sums"] | unit),
+            ]
         if config.multiply_maps:
             faults.append(values["multiply"] & ~values["add"])
         if config.early:

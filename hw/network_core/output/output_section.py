@@ -265,7 +265,7 @@ class AddedMap(wiring.Component):
 
     def __init__(self, config):
         self.config = config
-        self.space = latencies.added_chunks(config.array)
+        self.space = latencies.added_chunks(config)
         super().__init__({
             **job_ports(config),
             "chunks": In(stream.Signature(MapChunk(config))),

@@ -1,6 +1,6 @@
 """The rescaler: turns sums of chunks into int8 results; ADD adds or multiplies a chunk of a map."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal, signed
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -13,7 +13,7 @@ from weft.hw.output.scalers import lane_scaler
 from weft.hw.output.serial_scaler import SerialScaler
 from weft.latencies import CLAMP, MEMORY_READ
 from weft.network_core import latencies
-from weft.network_core.config import FACTOR_BITS
+from weft.network_core.config import FACTOR_BITS, MOST_DIGITS
 from weft.network_core.latencies import add_slot
 
 __all__ = ["Issue", "IssueSlots", "Rescaler"]
@@ -103,6 +103,10 @@ class Rescaler(wiring.Component):
     If the job multiplies, the total is the product of both words, as signed values of
     `weft.network_core.config.FACTOR_BITS` bits, instead of their sum. Sums are modulo 2^32.
 
+    With the option ``int16``, neighbouring lanes may have the digits of a sum. A stage before the
+    scalers adds them: ``pairs`` and ``quads`` of `weft.network_core.descriptors.ListJob`. With
+    ``pairs`` both lanes have a byte of the scaled value, which saturates to 16 bits.
+
     Both values of a chunk take the same path: `IssueSlots` gives each one its slot, in which its
     parameters are read. So the results of a chunk follow its request by a fixed number of cycles:
     `weft.network_core.latencies.rescale`, or `rescale_total`. A job with sums needs only ``sums +
@@ -167,11 +171,18 @@ class Rescaler(wiring.Component):
         m = Module()
         issues = self._issues(m)
         parameters, limits = self._parameters(m, issues[0]), self._limits(m, issues)
+        biased, scaled = (
+            [
+                Signal(signed(32), name=f"{name}_{lane}", reset_less=True)
+                for lane in range(self.lanes)
+            ]
+            for name in ("biased", "scaled")
+        )
         for lane in range(self.lanes):
-            self._lane(m, lane, parameters[lane], limits, issues)
-        end = issues[latencies.rescale(self.core) - 1 - self.NEXT]
+            self._lane(m, lane, parameters[lane], limits, issues, biased, scaled)
+        end = issues[latencies.rescale(self.config) - 1 - self.NEXT]
         m.d.comb += self.added.ready.eq(
-            issues[latencies.added_take(self.core)].layer & self.job.fields.add
+            issues[latencies.added_take(self.config)].layer & self.job.fields.add
         )
         m.d.sync += [
             self.results_next.eq(Mux(self.job.fields.add, end.total, end.layer)),
@@ -214,25 +225,31 @@ class Rescaler(wiring.Component):
     def _limits(self, m, issues):
         """The zero point and the limits of the value that is clamped, by name."""
         job, found = self.job.fields, {}
-        scaled = latencies.rescale(self.core) - CLAMP
+        scaled = latencies.rescale(self.config) - CLAMP
         for name, stage in (("zero", scaled + 2), ("low", scaled + 3), ("high", scaled + 3)):
             value = Mux(issues[stage - 1].total, job[f"sum_{name}"], job[name])
             found[name] = pipeline(m, value, 1, name)
         return found
 
-    def _lane(self, m, lane, column, limits, issues):
-        """All stages of one lane."""
+    def _lane(self, m, lane, column, limits, issues, biased_lanes, scaled_lanes):
+        """All stages of one lane; ``biased_lanes``, ``scaled_lanes`` : values of all lanes."""
         sums, cell = self.sums[lane], self.core.cell
         if cell.corrected:
             sums = pipeline(m, (sums - self.pair_sum)[:32], 1, f"corrected_{lane}")
-        biased = Signal(signed(32), name=f"biased_{lane}", reset_less=True)
+        biased = acc = biased_lanes[lane]
+        if self.config.int16:
+            acc = self._joined(m, lane, biased_lanes)
         serial = latencies.has_serial_scaler(self.core)
         scaler = (self._serial_scaler if serial else self._scaler)(
-            m, lane, biased, column, issues
+            m, lane, acc, column, issues
         )
         if self.config.has_units and lane == 0:
             m.d.comb += self.scale.y.eq(scaler.y)
-        y = clamp(m, scaler.y, **limits, name=lane)[:8].as_signed()
+        y = scaler.y
+        if self.config.int16:
+            m.d.comb += scaled_lanes[lane].eq(y)
+            y = self._byte(lane, scaled_lanes)
+        y = clamp(m, y, **limits, name=lane)[:8].as_signed()
         value = Mux(
             issues[self.join].layer, sums.as_signed(), self._total(m, lane, y, issues)
         )
@@ -241,12 +258,40 @@ class Rescaler(wiring.Component):
             m.d.sync += biased.eq(value + column.value.bias)
         m.d.comb += [self.results[lane].eq(y), self.biased[lane].eq(biased)]
 
-    def _scaler(self, m, lane, biased, column, issues):
-        """A scaler that takes the sum a cycle after it met its parameters."""
-        core = self.core
+    def _joined(self, m, lane, biased):
+        """The sum of a lane and of the lanes before it, if they have digits of it, registered."""
+        fields = self.job.fields
+        joined = Signal(signed(32), name=f"joined_{lane}", reset_less=True)
+        ends_quad = lane % MOST_DIGITS == MOST_DIGITS - 1
+
+        def pair(last, holds):
+            low, high = biased[last], biased[last - 1][:24]
+            return low + Mux(holds, Cat(Const(0, 8), high), 0)
+
+        total = biased[lane]
+        if ends_quad:
+            upper = Cat(Const(0, 16), pair(lane - 2, Const(1))[:16])
+            total = pair(lane, fields.pairs | fields.quads) + Mux(fields.quads, upper, 0)
+        elif lane % 2:
+            total = pair(lane, fields.pairs)
+        m.d.sync += joined.eq(total)
+        return joined
+
+    def _byte(self, lane, scaled):
+        """What a lane clamps to 8 bits: with ``pairs``, a byte of the value of the second lane."""
+        y, pairs = scaled[lane], self.job.fields.pairs
+        if lane % 2 == 0:
+            return Mux(pairs, scaled[lane + 1] >> 8, y)
+        # Beyond 16 bits, the whole value saturates as its low byte does.
+        fits = y[15:].all() | ~y[15:].any()
+        return Mux(pairs & fits, Cat(y[:7], ~y[7]).as_signed(), y)
+
+    def _scaler(self, m, lane, acc, column, issues):
+        """A scaler that takes the sum a cycle after it met its parameters, or two."""
+        core, wait = self.core, 1 + self.config.int16
         start, acc, parameters = self._shared(
-            m, lane, issues[self.join + 1].as_value().any(), biased,
-            column.delay(m, 1, f"parameter_{lane}"),
+            m, lane, issues[self.join + wait].as_value().any(), acc,
+            column.delay(m, wait, f"parameter_{lane}"),
         )
         return lane_scaler(
             m, lane, mode=core.requantize, cycles=core.scale_cycles, target=core.target,
@@ -308,7 +353,7 @@ class Rescaler(wiring.Component):
         table = self.table
         address = Signal.like(table.address[lane], reset_less=True)
         m.d.comb += table.address[lane].eq(address)
-        with m.If(issues[latencies.rescale(self.core)].layer):
+        with m.If(issues[latencies.rescale(self.config)].layer):
             m.d.sync += address.eq(Cat(y, 1))
         with m.Else():
             m.d.sync += address.eq(self.added.payload[lane].as_unsigned())

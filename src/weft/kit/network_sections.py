@@ -18,6 +18,7 @@ _SIZES = {
     "softmax": "the core has a unit for SOFTMAX",
     "multiply_maps": "jobs can multiply their results with another map",
     "lstm": "the core has a unit for the gates and the cell of an LSTM",
+    "int16": "jobs can have values of 16 bits",
     "early": "the array starts with a job while the results of the job before are stored",
     "resident": "no loads: the host writes weights, parameters and an ADD table",
 }

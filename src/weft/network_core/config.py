@@ -14,8 +14,8 @@ from weft.hints import did_you_mean
 
 __all__ = [
     "ADD_TABLE_BYTES", "ADD_TABLE_WORDS", "FACTOR_BITS", "LSTM_CELL_SHIFT", "LSTM_LIMITS",
-    "LSTM_PARAMETERS", "LSTM_SCALES", "LSTM_WORDS", "MAX_SOFTMAX", "OPTIONS", "PARAMETER_BYTES",
-    "SIZES", "NetworkCoreConfig", "has_single_port",
+    "LSTM_PARAMETERS", "LSTM_SCALES", "LSTM_WORDS", "MAX_SOFTMAX", "MOST_DIGITS", "OPTIONS",
+    "PARAMETER_BYTES", "SIZES", "NetworkCoreConfig", "has_single_port",
 ]
 
 PARAMETER_BYTES = 9  # of a column: bias (4), multiplier (4), shift (1)
@@ -30,6 +30,7 @@ LSTM_LIMITS = LSTM_PARAMETERS + 2 * LSTM_SCALES
 LSTM_CELL_SHIFT = LSTM_LIMITS + 1
 LSTM_WORDS = LSTM_CELL_SHIFT + 1
 MIN_LSTM_DEPTH = 4  # a sum of 32 bits lies in one vector
+MOST_DIGITS = 4  # columns whose sums are one sum of 32 bits: a chunk has all of them
 FACTOR_BITS = 16  # of a word of that table that is multiplied: the operands of any DSP block
 MAX_WORDS = 1 << 16  # of each bank of the memory on the chip
 MAX_PROGRAM_WORDS = 1 << 22  # of each bank of a program memory: an address has 32 bits
@@ -64,6 +65,8 @@ class NetworkCoreConfig:
         A job can multiply its results with another map, where ADD adds them: a multiplier a lane.
     lstm : bool
         The core has a unit that computes the gates and the cell of an LSTM.
+    int16 : bool
+        Jobs can have values of 16 bits: neighbouring columns are the digits of a sum.
     early : bool
         The array can start with a job while the results of the job before are still stored.
     resident : bool
@@ -87,6 +90,7 @@ class NetworkCoreConfig:
     softmax: bool = False
     multiply_maps: bool = False
     lstm: bool = False
+    int16: bool = False
     early: bool = False
     resident: bool = False
 
@@ -153,10 +157,28 @@ class NetworkCoreConfig:
             problems.append(f"depth must be at least {MIN_LSTM_DEPTH} with lstm, not {array.depth}")
         if self.resident:
             problems += self._resident_problems()
+        if self.int16:
+            problems += self._int16_problems()
         if has_single_port(array):
             problems += self._single_port_problems()
         if problems:
             raise ConfigError("\n".join(problems))
+
+    def _int16_problems(self):
+        """The problems of lanes that add the sums of neighbouring columns."""
+        array = self.array
+        if array.requantize != "tflite":
+            yield (
+                f"int16 must be False with requantize {array.requantize!r}, which computes values"
+                " of 16 bits in another way, not True"
+            )
+        if array.lanes % MOST_DIGITS:
+            yield f"lanes must be a multiple of {MOST_DIGITS} with int16, not {array.lanes}"
+        if array.family.serial_epilogue and array.scale_cycles >= 4:
+            yield (
+                f"scale_cycles must be at most 2 with int16 and target {array.target!r}, not"
+                f" {array.scale_cycles}"
+            )
 
     def _program_problems(self):
         """The problems of a program memory, and of the beats of its AXI4 master."""
@@ -195,6 +217,7 @@ class NetworkCoreConfig:
             ("program_words", self.program_words, 0), ("multiply_maps", self.multiply_maps, False),
             ("softmax", self.softmax, False), ("lstm", self.lstm, False),
             ("early", self.early, False), ("resident", self.resident, False),
+            ("int16", self.int16, False), ("early", self.early, False),
         ):
             if value != rule:
                 yield self._single_port_problem(name, repr(rule), value)

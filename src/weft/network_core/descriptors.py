@@ -242,8 +242,8 @@ class ListJob(_Descriptor):
     multiply : flag
         Both words are multiplied: signed values of 16 bits. With ``add`` and ``multiply_maps``.
     sums : flag
-        The output map has sums: 32 bits each, little-endian, with their biases, modulo 2^32. A
-        pixel has ``4 * columns`` bytes. Not together with ``add``.
+        The output map has ``sums + bias``, modulo 2^32: 32 bits each, little-endian, so
+        ``4 * columns`` bytes a pixel. Not together with ``add``.
     partial : flag
         The job stores nothing: the sums of the next job start from its sums. Such jobs have the
         same pixels, in one panel, and the same columns, in one tile.
@@ -259,6 +259,9 @@ class ListJob(_Descriptor):
         A step of an LSTM with ``columns`` units, in one pixel: `weft.golden.network_core.lstm`. The
         input map and the added map have its sums, and its cell is at ``add_input +
         add_pixel_step``. Not with another flag but ``cross``, and only with the option ``lstm``.
+    pairs, quads : flag
+        2 or 4 columns have the digits of a sum: `weft.golden.network_core.digits`. One of them, not
+        with ``add``, ``sums``, ``softmax`` or ``lstm``, and only with the option ``int16``.
     loads : int
         Loads that must be complete before the job starts.
     panel_rows : int
@@ -272,10 +275,9 @@ class ListJob(_Descriptor):
     kernel_height, kernel_width, tap_vectors : int
         Array steps of a tile: for ky: for kx: for c in ``tap_vectors``.
     group_tiles : int
-        After so many tiles, the input moves on by ``group_step``. A convolution has one group: all
-        tiles of N. A depthwise convolution: ``max(1, depth // cols)``.
     group_step : address
-        A step from group to group.
+        After so many tiles, the input moves on by this step. A convolution has one group: all
+        tiles of N. A depthwise convolution: ``max(1, depth // cols)``.
     in_height, in_width : int
         The input map; at most 32,768 in a core with a microprogram.
     first_y, first_x : int
@@ -299,18 +301,15 @@ class ListJob(_Descriptor):
     add_line : int
         A line with the scale of the sum with ``add``; all lanes have the same parameters, and no
         bias.
-    output : address
-        Of pixel (0, 0). The columns of a pixel follow each other, ``depth`` in a vector, or
-        ``depth / 4`` with ``sums``.
-    output_pixel_step, output_row_step : address
-        As for the input.
+    output, output_pixel_step, output_row_step : address
+        Of pixel (0, 0), and steps as those of the input. The columns of a pixel follow each other,
+        ``depth`` in a vector, or ``depth / 4`` with ``sums``.
     outside : int8
     zero, low, high : int8
         Zero point and limits of the result, before ``add``.
     add_input, add_pixel_step, add_row_step : address
-        Of the added map.
     sum_zero, sum_low, sum_high : int8
-        Of the sum with ``add``.
+        The added map, and the sum with ``add``.
     span : address
         With ``early``: the largest step from the first tap of a pixel to a vector that it reads;
         or ``-banks * words``, if the job reads nothing that the job before stores.
@@ -325,6 +324,8 @@ class ListJob(_Descriptor):
     softmax: int = _flag(13, "softmax")
     early: int = _flag(14, "early")
     lstm: int = _flag(15, "lstm")
+    pairs: int = _flag(16, "int16")
+    quads: int = _flag(17, "int16")
     loads: int = _bits(1, 0, 16)
     panel_rows: int = _bits(1, 16, 8)
     out_height: int = _bits(2, 0, 16)
@@ -375,10 +376,8 @@ class ListLoop(_Descriptor):
 
     Attributes
     ----------
-    times : int
-        Executions of the body in all, with the first one.
-    body : int
-        Descriptors of the body.
+    times, body : int
+        Executions of the body in all, with the first one, and its descriptors.
     body_loads, body_jobs : int
         Loads and jobs of the body. Each turn adds ``body_jobs`` to ``jobs`` of loads, and
         ``body_loads`` to ``loads`` of jobs.

@@ -125,19 +125,23 @@ def softmax_reciprocal(array: Config) -> int:
     return SOFTMAX_ZEROS + 1 + SOFTMAX_STEPS * (1 + scale(array))
 
 
-def _scaled(array):
-    """From an issue to the output of the scaler; the bias takes 1 cycle, if it has no digits."""
-    return join(array) + (not has_serial_scaler(array)) + scale(array)
+def _scaled(config):
+    """From an issue to the output of the scaler.
+
+    The bias takes 1 cycle, if it has no digits; the sum of several columns takes another one.
+    """
+    array = config.array
+    return join(array) + (not has_serial_scaler(array)) + config.int16 + scale(array)
 
 
-def rescale(array: Config) -> int:
+def rescale(config: NetworkCoreConfig) -> int:
     """From the request of a chunk to the results of its layer."""
-    return _scaled(array) + latencies.CLAMP
+    return _scaled(config) + latencies.CLAMP
 
 
 def rescale_total(config: NetworkCoreConfig) -> int:
     """From the request of a chunk with ADD to its results."""
-    return add_slot(config) * config.array.scale_cycles + rescale(config.array)
+    return add_slot(config) * config.array.scale_cycles + rescale(config)
 
 
 def store_sums(array: Config) -> int:
@@ -167,14 +171,14 @@ def ends_early(array: Config) -> bool:
     return array.scale_cycles - 1 + join(array) <= OPERANDS + sums(array)
 
 
-def added_take(array: Config) -> int:
+def added_take(config: NetworkCoreConfig) -> int:
     """From the request of a chunk to its added values, which follow its result in the table."""
-    return rescale(array) + 1
+    return rescale(config) + 1
 
 
 def total_latency(config: NetworkCoreConfig) -> int:
     """From the request of a chunk with ADD to the sum, or product, of both values of the table."""
-    read = added_take(config.array) + 1 + latencies.MEMORY_READ
+    read = added_take(config) + 1 + latencies.MEMORY_READ
     return read + (MAP_PRODUCT if config.multiply_maps else 1)
 
 
@@ -191,19 +195,19 @@ def add_slot(config: NetworkCoreConfig) -> int:
 def chunks_in_flight(config: NetworkCoreConfig) -> int:
     """Chunks between their requests and their results."""
     cycles = config.array.scale_cycles
-    plain, added = rescale(config.array), rescale_total(config)
+    plain, added = rescale(config), rescale_total(config)
     return 1 + max(-(-plain // cycles), -(-added // (2 * cycles)))
 
 
-def added_chunks(array: Config) -> int:
+def added_chunks(config: NetworkCoreConfig) -> int:
     """Chunks of the added map between their reads and the scalers, at full rate."""
     read = _ADDED_ADDRESS + SIDE_READ + DELIVERY
-    return 1 + -(-(added_take(array) + read) // (2 * array.scale_cycles))
+    return 1 + -(-(added_take(config) + read) // (2 * config.array.scale_cycles))
 
 
 def waiting_chunks(config: NetworkCoreConfig) -> int:
     """Chunks that wait for their request, at full rate: with ADD, for their added values."""
-    return max(4, added_chunks(config.array) + is_spread(config))
+    return max(4, added_chunks(config) + is_spread(config))
 
 
 def result_rows(config: NetworkCoreConfig) -> int:

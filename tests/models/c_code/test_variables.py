@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from c_network_driver import LoadedChipNetwork
 from lstm_files import lstm
-from network_cores import SIMULATED
+from network_cores import ROW, SIMULATED
 from streaming_files import FRAME, streaming_file, svdf_file
 from tflite_files import runner
 from tiers import quick
@@ -16,10 +16,11 @@ from weft.models.c_code import network_core_c_files
 from weft.models.errors import ModelError
 
 CORE = replace(SIMULATED, lstm=True)
+KINDS = "variables", "svdf", "lstm", "svdf of 16 bits"
 TIMEOUT, NULL, REFUSED, NOT_LOADED = -2, -3, -5, -11
 
 
-@pytest.fixture(scope="module", params=quick(1, ["variables", "svdf", "lstm"]))
+@pytest.fixture(scope="module", params=quick(1, KINDS))
 def stream(request):
     """A file, inputs, and their outputs in TFLite Micro."""
     rng = np.random.default_rng(1)
@@ -27,6 +28,8 @@ def stream(request):
         data, shape = streaming_file(rng), FRAME
     elif request.param == "svdf":
         data, shape = svdf_file(rng, 10, 2, 5, -11, 100), (1, 13)
+    elif request.param == "svdf of 16 bits":
+        data, shape = svdf_file(rng, 10, 2, 5, -11, 0, kind="int16"), (1, 13)
     else:
         data, shape = lstm(rng, 1, 2), (1, 2, 6)
     x = rng.integers(-128, 128, (12, *shape)).astype(np.int8)
@@ -35,10 +38,12 @@ def stream(request):
 
 
 @pytest.mark.parametrize("config, prefix", [
-    (CORE, "weft"), pytest.param(CORE, "mm", marks=pytest.mark.slow),
+    (CORE, "weft"), pytest.param(ROW, "mm", marks=pytest.mark.slow),
 ])
 def test_a_stream(stream, tmp_path, config, prefix):
     data, x, expected = stream
+    if not config.int16 and weft.load(data, "wake").compile(config).host:
+        pytest.skip("the core has no values of 16 bits")
     network = LoadedChipNetwork(tmp_path, weft.load(data, "wake").compile(config), prefix=prefix)
     run, reset = network, lambda: network.driver.network(f"{network.name}_reset")
 

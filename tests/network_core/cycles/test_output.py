@@ -18,7 +18,7 @@ def chunk_stores(config, job, start):
     """The cycle and the bank of each store: each chunk waits for its row and for the one before."""
     core, tiles, row, found, request = config.array, TileTimes(config, job, start), 0, [], 0
     size = SUM_PARTS if job.sums else 1
-    latency = store_sums(core) if job.sums else rescale(core)
+    latency = store_sums(core) if job.sums else rescale(config)
     output, pixel_step, row_step = (
         join(number, config.banks)
         for number in (job.output, job.output_pixel_step, job.output_row_step)

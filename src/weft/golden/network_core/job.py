@@ -7,8 +7,9 @@ import numpy as np
 
 from weft.checks import require
 from weft.golden.matmul import matmul
+from weft.golden.network_core.digits import check_digits, joined, split_values
 from weft.golden.network_core.lstm import lstm_step
-from weft.golden.requantize import add_bias, requantize
+from weft.golden.requantize import add_bias, requantize, scaled
 from weft.network_core.config import has_single_port
 from weft.network_core.descriptors import ListJob, join
 
@@ -216,6 +217,7 @@ def _check(config, job):
     ):
         if not holds:
             raise ValueError(f"{name} of a job must be {rule}, not {value}")
+    check_digits(job)
 
 
 def _side(config, job, side):
@@ -307,8 +309,14 @@ def _layer(config, buffers, job, sums):
     lines = job.parameter_line + column // config.array.lanes
     bias, multiplier, shift = buffers.parameters(lines, column % config.array.lanes)
     total = add_bias(sums, bias)
+    if job.pairs or job.quads:
+        total = joined(total, 2 if job.pairs else 4)
     if job.sums:
         y = np.ascontiguousarray(total.astype("<i4")).view(np.int8)
+    elif job.pairs:
+        y = split_values(scaled(
+            total[:, 1::2], **_scaling(config, multiplier[1::2], shift[1::2])
+        ))
     else:
         y = requantize(
             total, **_scaling(config, multiplier, shift), zero_point=job.zero, low=job.low,

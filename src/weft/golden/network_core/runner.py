@@ -131,6 +131,7 @@ class ListHead:
 
 
 RESULT_BYTES = 1024  # at most, of a result
+_FORMS = "add", "sums", "softmax", "lstm", "pairs", "quads"  # of a job: at most one
 
 _SIZES = {
     ListLoad: ("words",),
@@ -182,7 +183,7 @@ def _limits(config, descriptor):
         case ListLoad():
             return False
         case ListJob():
-            forms = descriptor.add + descriptor.sums + descriptor.softmax + descriptor.lstm
+            forms = sum(getattr(descriptor, name) for name in _FORMS)
             if forms > 1 or descriptor.lstm and descriptor.partial:
                 return False
             if descriptor.softmax and descriptor.columns > MAX_SOFTMAX:

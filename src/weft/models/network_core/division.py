@@ -81,7 +81,7 @@ def divide(
     if mode != "onnx":
         graph = with_functions(with_dilations(graph))
     kept = graph.states if variables else ()
-    graph, filters = filters_of(graph, mode, batch, variables)
+    graph, filters = filters_of(graph, mode, cols, depth, batch, variables)
     while True:
         whole, states = with_filters(graph, filters, kept)
         division = _Division(whole, mode, cols, depth, fuse, config, tables, batch, states)

@@ -119,7 +119,7 @@ def job_of(
         )
     return ListJob(
         cross=panels.cross, partial=part.piece.partial, softmax=layer.is_softmax, sums=layer.sums,
-        loads=loads, panel_rows=panels.rows,
+        pairs=layer.digits == 2, quads=layer.digits == 4, loads=loads, panel_rows=panels.rows,
         out_height=area.height, out_width=area.width,
         columns=min(layer.columns - part.first * array.cols, part.tiles * array.cols),
         # A job of a unit has no words, but 0 is an error.

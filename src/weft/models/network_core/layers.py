@@ -208,6 +208,9 @@ class NetworkLayer:
         Map of the cell of an LSTM, which it changes; -1 of others.
     sums : bool
         The channels of y are bytes of sums of 32 bits, before the scale.
+    digits : int
+        Columns of a value: 2 are the bytes of a result of 16 bits, 4 have its sum, and the last one
+        the result. As ``pairs`` and ``quads`` of `weft.network_core.descriptors.ListJob`.
     result : int
         The map that is complete with this layer, if it is not y: y is a part of it.
     addition : Addition or None
@@ -242,6 +245,7 @@ class NetworkLayer:
     added: int = -1
     cell: int = -1
     sums: bool = False
+    digits: int = 1
     result: int = -1
     addition: Addition | None = None
     window: Window

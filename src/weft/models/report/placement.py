@@ -15,6 +15,7 @@ from weft.models.network_core.list_steps import FRAME, frames
 from weft.models.network_core.operators.filters import is_filter
 from weft.models.network_core.operators.lstm import NO_UNIT as NO_LSTM
 from weft.models.network_core.operators.reductions import NO_UNIT
+from weft.models.network_core.operators.wide_filters import NO_INT16
 from weft.models.network_core.program import NetworkCoreProgram, NetworkCoreSegment
 from weft.models.network_core.tensor_maps import input_writes
 from weft.models.program import NO_MAP_PRODUCT, CompiledNetwork, Program, Step
@@ -58,7 +59,7 @@ _ONNX = (
 )
 _OPTIONS = {
     "multiply_maps": "MUL of two maps", "softmax": "SOFTMAX",
-    "lstm": "UNIDIRECTIONAL_SEQUENCE_LSTM",
+    "lstm": "UNIDIRECTIONAL_SEQUENCE_LSTM", "int16": "SVDF with a state of 16 bits",
 }
 
 
@@ -228,6 +229,8 @@ def remedy_of(program: CompiledNetwork, step: Step) -> str:
         return f"{given.field} in the Config changes this{saves}"
     if given.reason == NO_LSTM:
         return "a network core with lstm = true in [network_core] computes it"
+    if given.reason == NO_INT16:
+        return "a network core with int16 = true in [network_core] computes it"
     if list_products(work):
         return "the core computes its products one by one, over the link"
     if given.on_weft or not given.reason:

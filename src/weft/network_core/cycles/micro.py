@@ -117,7 +117,7 @@ class UnitTimes:
         self._stores_sums = bool(flags & _JOB_FLAGS["sums"])
         self._partial = bool(flags & _JOB_FLAGS["partial"])
         # Slots between two requests, as `weft.hw.network_core.micro.output.SlotRescaler` has them.
-        slots, latency = 1, latencies.rescale(array)
+        slots, latency = 1, latencies.rescale(self._network_core)
         if self._adds_map:
             slots, latency = 2, latencies.rescale_total(self._network_core)
         elif self._stores_sums:
@@ -179,7 +179,7 @@ class UnitTimes:
                 read += 1
             insort(self._accesses, read)
             self._may_end_cycle = max(self._may_end_cycle, read + 1)
-            self._taken_cycle = last + latencies.added_take(self._array)
+            self._taken_cycle = last + latencies.added_take(self._network_core)
 
 
 class EngineTimes:

@@ -163,7 +163,7 @@ class PlainLayer(_Layer):
         super().__init__(config, job, start, before)
         array = config.array
         self._size = SUM_PARTS if job.sums else 1  # bytes of a value, and writes of a chunk at most
-        self._latency = store_sums(array) if job.sums else rescale(array)
+        self._latency = store_sums(array) if job.sums else rescale(config)
         # The latest request, or one before the first one that the start of the output allows.
         self._request = 0 if opened is None else opened + HELD + FIFO - self._size * self._interval
         self._stores: deque[_TileStores] = deque()  # the tiles from this cycle on
@@ -262,12 +262,11 @@ class AddedLayer(_Layer):
 
     def __init__(self, config, job, start, before=None, opened=None):
         super().__init__(config, job, start, before)
-        array = config.array
         self.read: int | None = None
-        self._space = added_chunks(array)
+        self._space = added_chunks(config)
         self._waiting_depth = waiting_chunks(config)
         self._latency = rescale_total(config)
-        self._take_delay = added_take(array)
+        self._take_delay = added_take(config)
         self._periods = add_slot(config) // 2
         self._added = MapPlaces(config, job, "add")
         self._ahead: deque[tuple] = deque()  # tiles whose times are known

@@ -184,6 +184,24 @@ def test_softmax_is_alone_and_has_4095_columns_at_most():
     )
 
 
+def test_digits_have_one_form_and_no_other():
+    """A job without a fault waits for ever, because no load follows."""
+    array = replace(CHIP.array, requantize="tflite", lanes=4)
+    waits = {"pairs": dict(pairs=1), "quads": dict(quads=1), "a part": dict(pairs=1, partial=1)}
+    wrong = {
+        "both": dict(pairs=1, quads=1), "pairs, add": dict(pairs=1, add=1),
+        "quads, add": dict(quads=1, add=1), "quads, sums": dict(quads=1, sums=1),
+    }
+    cases = {
+        name: [JOB, replace(JOB, loads=99, **fields), END]
+        for name, fields in (waits | wrong).items()
+    }
+    found, expected = outcomes(cases, replace(CHIP, int16=True, array=array))
+    assert found == expected == (
+        dict.fromkeys(waits, (ListError.DEADLOCK, 1)) | dict.fromkeys(wrong, (ListError.FIELD, 1))
+    )
+
+
 LEGAL = {
     "edges of buffers": [
         replace(LOAD, first_word=6), replace(LOAD, target=1, first_word=2),

@@ -75,7 +75,7 @@ class Bench:
 
 SLOTS = {"plain": 1, "add": 2, "sums": 4}  # from a chunk to the next one
 LATENCY = {
-    "plain": latencies.rescale(CORE), "add": latencies.rescale_total(MICRO),
+    "plain": latencies.rescale(MICRO), "add": latencies.rescale_total(MICRO),
     "sums": latencies.join(CORE) + 1,
 }
 

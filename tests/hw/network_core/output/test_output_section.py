@@ -106,7 +106,7 @@ def test_a_job_of_one_chunk_takes_the_latency(name, kind):
     bench = OutputBench(config, cases, drain=20)
     bench.simulate()
     request = 1  # from the written row to the request
-    latency = latencies.rescale(config.array)
+    latency = latencies.rescale(config)
     if kind in ("add", "multiply"):
         latency = latencies.rescale_total(config)
     if kind == "sums":

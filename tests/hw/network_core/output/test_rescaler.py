@@ -92,7 +92,7 @@ OPTION = {name: replace(config, multiply_maps=True) for name, config in CONFIGS.
 def test_results_follow_the_request(config, kind):
     dut, core = Rescaler(config), config.array
     add, multiply = kind != "plain", kind == "multiply"
-    latency = latencies.rescale_total(config) if add else latencies.rescale(core)
+    latency = latencies.rescale_total(config) if add else latencies.rescale(config)
     words = table(config, multiply)
     sums_at = latencies.join(core) - core.cell.corrected
 
@@ -129,5 +129,62 @@ def test_results_follow_the_request(config, kind):
             put(ctx, dut.added.payload, added)
             put(ctx, dut.added.valid, 1)
             await chunk(ctx, [value, EDGES[-1 - number]], added)
+
+    simulate(dut, bench)
+
+
+DIGITS = network_core_of(2, 4, 4, 4, int16=True)
+MULTIPLIER, SHIFT = (1 << 30) + 12345, -2  # of the last digit of a sum
+
+
+def value_of(total):
+    """A sum modulo 2^32, scaled."""
+    wrapped = (total + (1 << 31)) % (1 << 32) - (1 << 31)
+    return int(scaled(np.int32([wrapped]), MULTIPLIER, SHIFT)[0])
+
+
+@pytest.mark.parametrize("kind, size", [("pairs", 2), ("quads", 4), ("", 1)])
+@pytest.mark.parametrize("cycles", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_lanes_with_the_digits_of_a_sum(kind, size, cycles):
+    """Values of all magnitudes, that saturate, and sums modulo 2^32; chunks at full rate."""
+    config = replace(DIGITS, array=replace(DIGITS.array, scale_cycles=cycles))
+    dut, rng, count = Rescaler(config), np.random.default_rng(1), 40
+    sums = rng.integers(-(1 << 31), 1 << 31, (count, 4)) >> rng.integers(0, 32, (count, 4))
+    sums[::3, ::2] >>= 24
+    sums[0], sums[1], sums[2] = [0, 1 << 19, 0, -1], [0, -(1 << 23), 0, 0], [1 << 24, 0, 0, 9]
+    bias = np.array([3, -70000, 5, 1 << 30])
+    expected = []
+    for chunk in (sums + bias).tolist():
+        values = [value_of(t) for t in chunk]
+        for last in range(size - 1, 4, size):
+            digits = chunk[last - size + 1 : last + 1]
+            values[last] = value_of(sum(t << 8 * (size - 1 - n) for n, t in enumerate(digits)))
+        if kind == "pairs":
+            bytes_ = [np.clip(value, -(1 << 15), (1 << 15) - 1) for value in values[1::2]]
+            expected.append([part for y in bytes_ for part in (y >> 8, (y & 255) - 128)])
+        else:
+            expected.append([min(max(value, -128), 127) for value in values])
+
+    async def bench(ctx):
+        fields = {"zero": 0, "low": -128, "high": 127, kind or "quads": kind != ""}
+        put(ctx, dut.job.fields, {**plain(ctx.get(dut.job.fields)), **fields})
+        columns = [column(config.array, int(b), MULTIPLIER, SHIFT) for b in bias]
+        put(ctx, dut.lines.data, columns)
+        sums_at, latency = latencies.join(config.array), latencies.rescale(config)
+        found, sent = [], 0
+        for now in range(count * cycles + latency + 1):
+            request = now % cycles == 0 and sent < count
+            sent += request
+            put(ctx, dut.request.valid, request)
+            # The sums of a chunk are there for a cycle.
+            chunk, early = divmod(now - sums_at, cycles)
+            is_there = 0 <= chunk < count and not early
+            put(ctx, dut.sums, sums[chunk].tolist() if is_there else [7] * 4)
+            _, _, results = await ctx.tick().sample(dut.results)
+            place, early = divmod(now - latency, cycles)
+            if 0 <= place < count and not early:
+                found.append(plain(results))
+        assert sent == count
+        assert found == expected
 
     simulate(dut, bench)

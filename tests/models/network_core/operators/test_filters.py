@@ -109,7 +109,7 @@ def test_what_the_host_computes():
         (reasons(data, SIMULATED, activations=True),
          "the program keeps no state in the memory of the core"),
         (reasons(long, LARGE), "its kernel must be at most 255 x 255, not 1 x 300"),
-        (reasons(wide, SIMULATED), "a state and a filter in time, of 16 bits"),
+        (reasons(wide, SIMULATED), "the core has no values of 16 bits"),
     ):
         assert reason in found
 

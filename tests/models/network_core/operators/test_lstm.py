@@ -143,7 +143,7 @@ def test_many_steps_between_layers():
 
 def test_a_memory_that_is_too_small_is_named():
     """Without the state in the memory no layer would be left; this is not the reason."""
-    text = r"net: the memory must have 52,120 bytes \(maps 14,400, .* 43,928 bytes are missing"
+    text = r"net: the memory must have 42,576 bytes \(maps 14,400, .* 34,384 bytes are missing"
     with pytest.raises(UnfitError, match=text):
         weft.load(alone(20, 40, 30, {}), "net").compile(replace(ROW, words=512))
 
@@ -158,5 +158,6 @@ def test_other_modes_and_batches():
 def test_the_lines_of_a_core():
     first, *others = operator_lines(ROW)
     assert "UNIDIRECTIONAL_SEQUENCE_LSTM" in first and not others
-    [*_, line] = operator_lines(LARGE)
-    assert line == "with lstm = true in [network_core] also: UNIDIRECTIONAL_SEQUENCE_LSTM"
+    assert "with lstm = true in [network_core] also: UNIDIRECTIONAL_SEQUENCE_LSTM" in (
+        operator_lines(LARGE)
+    )

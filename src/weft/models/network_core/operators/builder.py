@@ -18,7 +18,7 @@ from weft.models.network_core.map_pitches import MapView
 from weft.models.network_core.pools import NO_PADDING
 from weft.models.network_core.products import half_of
 
-__all__ = ["DIFFERENCE", "OperatorBuilder", "pointwise"]
+__all__ = ["DIFFERENCE", "OperatorBuilder", "pointwise", "whole_map"]
 
 _BYTES = np.arange(256).astype(np.int8).astype(np.int32)
 # The added map less the result of the layer, both bytes. All operators that compare share it, so
@@ -29,6 +29,11 @@ DIFFERENCE = np.stack([_BYTES, -_BYTES])
 def pointwise(size: tuple[int, ...]) -> Window:
     """Return the window of a layer that reads each pixel of a map alone."""
     return Window((1, 1), (1, 1), (1, 1), NO_PADDING, size[:2], size[:2])
+
+
+def whole_map(size: tuple[int, ...]) -> Window:
+    """Return the window of a layer whose only pixel reads all pixels of a map."""
+    return Window(size[:2], (1, 1), (1, 1), NO_PADDING, size[:2], (1, 1))
 
 
 class OperatorBuilder:
@@ -117,6 +122,18 @@ class OperatorBuilder:
         number = self.node.inputs[operand]
         return self._places.again(self._places.variables[number], number, self._first_list)
 
+    def shifted(self, operand: int) -> int:
+        """Append a copy that moves the columns of a variable to the left; return its map.
+
+        It has no second map: it stores a pixel in the place of the one before, which it has read.
+        """
+        state = self.kept(operand)
+        height, width, channels = self.size(state)
+        if width > 1:
+            rest = height, width - 1, channels
+            self.copy(self.view(state, rest, column=1), y=self.view(state, rest, column=0))
+        return state
+
     @staticmethod
     def map_size(shape: tuple[int, ...]) -> tuple[int, int, int]:
         """Return the rows, columns and channels of a tensor; Refusal if it is no single map."""
@@ -168,7 +185,7 @@ class OperatorBuilder:
         scale: tuple | None = None,
         x_zero: int = 0, zero: int = 0, low: int = -128, high: int = 127, b: int = -1,
         b_order: tuple[int, ...] = (), added: int = -1, addition: Addition | None = None,
-        cell: int = -1, sums: bool = False,
+        cell: int = -1, sums: bool = False, digits: int = 1,
     ) -> int:
         """Append a layer, and return its map: ``y``, or a new one.
 
@@ -185,7 +202,7 @@ class OperatorBuilder:
         layer = NetworkLayer(
             operators=(), name=self.node.name, position=self.node.position, macs=0, x=x, y=y,
             b=b, b_order=b_order, added=added, addition=addition, cell=cell, sums=sums,
-            window=window, layout=layout, groups=groups, parts=parts,
+            digits=digits, window=window, layout=layout, groups=groups, parts=parts,
             weights=weights.astype(np.int8), columns=columns, x_zero=x_zero, bias=bias,
             multiplier=multiplier, shift=shift, zero=zero, low=low, high=high,
         )

@@ -1,4 +1,7 @@
-"""SVDF with a state of int8, which stays in the memory of the core.
+"""SVDF, whose state stays in the memory of the core.
+
+`weft.models.network_core.operators.wide_filters` has the layers for a state of int16; those for a
+state of int8 are here.
 
 The state is a map of ``rank`` rows and ``memory`` columns with a channel for each output: a row has
 the last values of a filter, the newest one at the end. A step is three parts::
@@ -29,7 +32,8 @@ from weft.models.ir import Gemm, Graph, Host, Node, Recurrence, State, Tensor, W
 from weft.models.kernels.fixed_point import multiply
 from weft.models.network_core.layers import NotKept, WeightLayout
 from weft.models.network_core.operators import lstm
-from weft.models.network_core.operators.builder import OperatorBuilder, pointwise
+from weft.models.network_core.operators.builder import OperatorBuilder, pointwise, whole_map
+from weft.models.network_core.operators.wide_filters import first_state, wide_filter
 from weft.models.network_core.pools import NO_PADDING
 
 __all__ = [
@@ -65,13 +69,13 @@ class StateFilter:
 
 
 def filters_of(
-    graph: Graph, mode: str, batch: int, variables: bool
+    graph: Graph, mode: str, cols: int, depth: int, batch: int, variables: bool
 ) -> tuple[Graph, tuple[StateFilter, ...]]:
     """Return the filters whose state a core may keep, and the graph with tensors of the states.
 
-    They are SVDF of int8, and LSTM of int8.
+    They are SVDF of int8, with a state of int8 or int16, and LSTM of int8.
 
-    The nodes of others have the reason. ``batch`` and ``variables`` : as of
+    The nodes of others have the reason. The parameters are those of
     `weft.models.network_core.division.divide`.
     """
     tensors, found, reasons = list(graph.tensors), [], {}
@@ -89,7 +93,10 @@ def filters_of(
         if reason:
             reasons[node] = reason
             continue
-        initial, whole = (lstm.whole_lstm if is_lstm else _whole_filter)(gemm, node, number)
+        initial, whole = (
+            lstm.whole_lstm(gemm, node, number) if is_lstm
+            else _whole_filter(gemm, node, number, cols, depth)
+        )
         tensors.append(Tensor(name, initial.shape, initial.dtype))
         found.append(StateFilter((gemm, node), whole, State(
             name=name, initial=initial, before=number, after=number, position=node.position,
@@ -102,15 +109,18 @@ def filters_of(
 
 
 def is_filter(kernel: str, attributes: Mapping[str, Any]) -> bool:
-    """Return whether an operator of the host is the filter in time of an SVDF with 8 bits."""
-    return kernel == HOST_FILTER and attributes["time"].dtype == np.int8
+    """Return whether an operator of the host is the filter in time of an SVDF of integers."""
+    return kernel == HOST_FILTER and attributes["time"].dtype in (np.int8, np.int16)
 
 
-def _whole_filter(gemm, node, number):
+def _whole_filter(gemm, node, number, cols, depth):
     """Return the state before the first inference, and the node with both parts of a filter."""
     given = node.attributes
     (filters, memory), rank = given["time"].shape, given["rank"]
-    initial = np.full((1, rank, memory, filters // rank), given["state_zero"], np.int8)
+    if given["time"].dtype == np.int16:
+        initial = first_state(given, cols, depth)
+    else:
+        initial = np.full((1, rank, memory, filters // rank), given["state_zero"], np.int8)
     return initial, dataclasses.replace(
         node, inputs=(gemm.x, number), kernel=FILTER, macs=node.macs + gemm.weights.size,
         attributes={**given, "features": gemm.weights[0], "x_zero": gemm.x_zero},
@@ -175,16 +185,13 @@ def check_filter(node: Node, states: tuple[State, ...], reason: str) -> None:
 
 def _filter(builder: OperatorBuilder) -> int:
     """Append the layers; Refusal if they do not give the results of the kernel."""
+    if builder.node.attributes["time"].dtype == np.int16:
+        return wide_filter(builder)
     given, rank = builder.node.attributes, builder.node.attributes["rank"]
     features, time, zero = given["features"], given["time"], given["state_zero"]
-    (x, _), state, memory = builder.stored(0), builder.kept(1), time.shape[1]
+    (x, _), state, memory = builder.stored(0), builder.shifted(1), time.shape[1]
     units, (height, width, channels) = builder.size(state)[2], builder.size(x)
-    whole = Window((height, width), (1, 1), (1, 1), NO_PADDING, (height, width), (1, 1))
-    if memory > 1:
-        shorter = (rank, memory - 1, units)
-        builder.copy(
-            builder.view(state, shorter, column=1), y=builder.view(state, shorter, column=0)
-        )
+    whole = whole_map((height, width))
     newest = builder.view(state, (rank, 1, units), column=memory - 1)
     wraps = zero and _may_wrap(given)
     both = builder.map((rank, 2, units)) if wraps else -1  # c and t
@@ -204,9 +211,9 @@ def _filter(builder: OperatorBuilder) -> int:
     # From [units, rank, memory] to taps of columns.
     taps = time.reshape(units, rank, memory).transpose(1, 2, 0).reshape(rank * memory, units)
     bias = 0 if given["bias"] is None else given["bias"].astype(np.int64)
-    window = Window((rank, memory), (1, 1), (1, 1), NO_PADDING, (rank, memory), (1, 1))
     return builder.layer(
-        state, window, taps, bias=bias - zero * taps.sum(0, dtype=np.int64), x_zero=zero,
+        state, whole_map((rank, memory)), taps,
+        bias=bias - zero * taps.sum(0, dtype=np.int64), x_zero=zero,
         scale=(given["multipliers"][1], given["shifts"][1]), zero=given["zero"],
         low=given["low"], high=given["high"],
     )
