@@ -79,6 +79,8 @@ class PassControl(wiring.Component):
         Pulse.
     best : In, 16 bits
         The next token, at the end of the list.
+    fetches : Out, 1 bit, only with ``transfers``
+        ``fetch`` may be 1: a shorter path, without its comparison.
     moved : Out, 12 bits, only with ``transfers``
         Words by which `OutPlace.KEYS` or `OutPlace.VALUES` moves the addresses at this position.
     failed : In, 1 bit, only with ``transfers``
@@ -89,7 +91,7 @@ class PassControl(wiring.Component):
         self.transfers = transfers
         fields = PassFields(transfers=transfers, int4=int4)
         super().__init__({
-            **({"moved": Out(12), "failed": In(1)} if transfers else {}),
+            **({"fetches": Out(1), "moved": Out(12), "failed": In(1)} if transfers else {}),
             "start": In(1), "list": In(12), "first_position": In(12), "limit": In(12),
             "stop_token": In(16), "run_abort": In(1),
             "busy": Out(1), "error": Out(CoreError), "position": Out(12), "token": Out(16),
@@ -115,6 +117,8 @@ class PassControl(wiring.Component):
         ]
         with m.FSM() as fsm:
             m.d.comb += self.busy.eq(~fsm.ongoing("IDLE"))
+            if self.transfers:
+                m.d.comb += self.fetches.eq(fsm.ongoing("FETCH") | fsm.ongoing("START"))
             with m.State("IDLE"):
                 with m.If(self.start):
                     m.d.sync += [

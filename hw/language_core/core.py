@@ -420,7 +420,7 @@ class LanguageCore(wiring.Component):
         """When a beat may be written; and the data of host and beats, for all bytes of a word."""
         parameters = pipeline(m, groups["valid"], PARAMETER_ISSUE, "reads_parameters")
         m.d.comb += transfers.beat_ready.eq(
-            control.busy & ~(write["valid"] | scales.busy | control.fetch | parameters)
+            control.busy & ~(write["valid"] | scales.busy | control.fetches | parameters)
         )
         twice = Cat(self.write_data, self.write_data)
         return Mux(control.busy, transfers.beat, twice).replicate(WORD_BEATS)

@@ -83,6 +83,7 @@ class WordTransfers(wiring.Component):
         self.multiplier = FABRICS[target].multiplier
         self.timeout = timeout
         self.int4 = int4
+        self._is_packed = Signal(name="is_packed")  # a register: it goes to all of the unpacker
         super().__init__({
             **({"packed": In(15)} if int4 else {}),
             "start": In(1), "transfer": In(2),
@@ -98,6 +99,8 @@ class WordTransfers(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
+        if self.int4:
+            m.d.sync += self._is_packed.eq(self.packed.any())
         m.submodules.product = product = self.multiplier(a=13, b=12)
         first = Signal(PROGRAM_BITS)
         m.d.comb += [product.a.eq(self.row), product.b.eq(self._packed_or(self.row_words, 1))]
@@ -136,7 +139,7 @@ class WordTransfers(wiring.Component):
     def _packed_or(self, value, added):
         """A number of words; of int4, those of a tile in the program memory less 1, and ``added``.
         """
-        return Mux(self.packed.any(), self.packed[_BEAT:] + added, value) if self.int4 else value
+        return Mux(self._is_packed, self.packed[_BEAT:] + added, value) if self.int4 else value
 
     def _nest(self, m, name, addresses, start, further=None):
         """The loops of a transfer, and the first one of each address.
@@ -185,7 +188,7 @@ class WordTransfers(wiring.Component):
         with m.If(free):
             m.d.sync += [ar.valid.eq(ask), ar.payload.addr.eq(asked.program << _PLACE)]
             if self.int4:
-                ends = self.packed.any() & asked.last[0]
+                ends = self._is_packed & asked.last[0]
                 m.d.sync += ar.payload.len.eq(Mux(ends, self.packed[:_BEAT], WORD_BEATS - 1))
         # Its ready is a register. Without it, a path leads from the users of port B, through the
         # unpacker, to the controller of the SDRAM.
@@ -240,7 +243,7 @@ class WordTransfers(wiring.Component):
         m.submodules.unpacker = unpacker = Int4Unpacker()
         r, ready = self.axi.r, Signal(name="unpacked_ready")
         m.d.comb += [
-            unpacker.start.eq(begin), unpacker.packed.eq(self.packed.any()),
+            unpacker.start.eq(begin), unpacker.packed.eq(self._is_packed),
             unpacker.further.eq(self.further[0]),
             unpacker.i.valid.eq(r.valid), unpacker.i.payload.eq(r.payload.data),
             r.ready.eq(unpacker.i.ready), unpacker.o.ready.eq(ready & room),

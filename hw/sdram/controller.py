@@ -6,7 +6,6 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
-from weft.hw.buffers.bank import mux_tree
 from weft.hw.dma.axi import Axi4, AxiResponse
 from weft.hw.sdram.bursts import Bursts
 from weft.hw.sdram.scheduler import Access, Scheduler
@@ -96,14 +95,18 @@ class WriteWords(wiring.Component):
         ]
         with m.If(end):
             m.d.sync += full.eq(0)
+        with m.If(self.write_word):
+            m.d.sync += [beat.eq(beat >> self.width), mask.eq(mask >> self.width // 8)]
         with m.If(self.load):
             m.d.sync += [full.eq(1), beat.eq(self.beat), mask.eq(~self.strb)]
         m.d.sync += index.eq(index + self.write_word)
         m.d["comb" if self.pads else "sync"] += [
             self.oe.eq(self.write_word),
-            self.dq.eq(mux_tree(beat, index, self.width)),
-            self.dqm.eq(Mux(self.write_word, mux_tree(mask, index, self.width // 8),
-                               self.mask.replicate(len(self.dqm)))),
+            # No multiplexer: the way to the pads is long.
+            self.dq.eq(beat[:self.width]),
+            self.dqm.eq(
+                Mux(self.write_word, mask[:self.width // 8], self.mask.replicate(len(self.dqm)))
+            ),
         ]
         return m
 
