@@ -2,7 +2,7 @@
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
 from weft.hw.delay import pipeline
@@ -84,6 +84,10 @@ class WordTransfers(wiring.Component):
         self.timeout = timeout
         self.int4 = int4
         self._is_packed = Signal(name="is_packed")  # a register: it goes to all of the unpacker
+        axi = Axi4(data_bytes=BEAT_BYTES)
+        # Both ends of the read channel are far apart: nothing leads from one to the other in a
+        # cycle.
+        self._received = SkidBuffer(axi.members["r"].signature.members["payload"].shape)
         super().__init__({
             **({"packed": In(15)} if int4 else {}),
             "start": In(1), "transfer": In(2),
@@ -94,13 +98,15 @@ class WordTransfers(wiring.Component):
             "word": Out(12), "place": Out(range(WORD_BEATS)), "beat": Out(8 * BEAT_BYTES),
             "beat_valid": Out(1), "beat_ready": In(1),
             "read_word": Out(12), "read_data": In(8 * WORD_BYTES),
-            "axi": Out(Axi4(data_bytes=BEAT_BYTES)),
+            "axi": Out(axi),
         })
 
     def elaborate(self, platform):
         m = Module()
         if self.int4:
             m.d.sync += self._is_packed.eq(self.packed.any())
+        m.submodules.received = self._received
+        connect(m, flipped(self.axi.r), self._received.i)
         m.submodules.product = product = self.multiplier(a=13, b=12)
         first = Signal(PROGRAM_BITS)
         m.d.comb += [product.a.eq(self.row), product.b.eq(self._packed_or(self.row_words, 1))]
@@ -172,7 +178,7 @@ class WordTransfers(wiring.Component):
         asked = self._nest(m, "asked", {"program": first}, begin, further)
         arriving = self._nest(m, "arriving", {"main": self.main}, begin)
         streams = self.transfer == Transfer.STREAM
-        ar, r = self.axi.ar, self.axi.r
+        ar, r = self.axi.ar, self._received.o
         words = range(RING_WORDS + 1)
         ahead, open_, unread = (Signal(words, name=name) for name in ("ahead", "open", "unread"))
         free, ask = Signal(), Signal()
@@ -241,7 +247,7 @@ class WordTransfers(wiring.Component):
         one is inside.
         """
         m.submodules.unpacker = unpacker = Int4Unpacker()
-        r, ready = self.axi.r, Signal(name="unpacked_ready")
+        r, ready = self._received.o, Signal(name="unpacked_ready")
         m.d.comb += [
             unpacker.start.eq(begin), unpacker.packed.eq(self._is_packed),
             unpacker.further.eq(self.further[0]),
@@ -302,7 +308,7 @@ class WordTransfers(wiring.Component):
             channel.valid & channel.ready for channel in (axi.aw, axi.w, axi.b, axi.ar, axi.r)
         ).any()
         if self.int4:  # a beat that the ring has no room for is not late
-            moved |= axi.r.valid
+            moved |= self._received.o.valid
         m.d.sync += waited.eq(Mux(open_ & ~moved & ~self.start, waited + 1, 0))
         return waited.all()
 
