@@ -260,19 +260,25 @@ class WordTransfers(wiring.Component):
         """Stores: whether a word is written, the pulse of the last one, and an error."""
         loops = self._nest(m, "stored", {"program": first, "main": self.main}, begin)
         aw, w, b = self.axi.aw, self.axi.w, self.axi.b
-        wait, place = Signal(range(READ + 1)), Signal(range(WORD_BEATS))
+        wait, place = Signal(range(READ + 2)), Signal(range(WORD_BEATS))
         writing, stored, error = Signal(), Signal(), Signal()
         m.d.comb += [
             self.read_word.eq(loops.main),
             aw.payload.addr.eq(loops.program << _PLACE), aw.payload.len.eq(WORD_BEATS - 1),
             w.payload.strb.eq((1 << BEAT_BYTES) - 1),
         ]
+        # Two registers choose a beat of a word, whose blocks are all over the chip.
+        halves = data.ArrayLayout(4 * WORD_BYTES, 2)
+        chosen = Signal(data.ArrayLayout(8 * BEAT_BYTES, 2), name="chosen_beats")
+        word = data.View(halves, self.read_data)
+        for n in range(2):
+            m.d.sync += chosen[n].eq(word[n].word_select(place[:-1], 8 * BEAT_BYTES))
         with m.If(aw.ready):
             m.d.sync += aw.valid.eq(0)
         with m.FSM() as fsm:
             m.d.comb += writing.eq(~fsm.ongoing("IDLE"))
             with m.State("IDLE"):
-                m.d.sync += wait.eq(READ)
+                m.d.sync += wait.eq(READ + 1)
                 with m.If(begin):
                     m.next = "READ"
             with m.State("READ"):
@@ -282,17 +288,17 @@ class WordTransfers(wiring.Component):
             with m.State("WORD"):
                 m.d.sync += [
                     w.valid.eq(1), w.payload.last.eq(place == WORD_BEATS - 1),
-                    w.payload.data.eq(self.read_data.word_select(place, 8 * BEAT_BYTES)),
+                    w.payload.data.eq(Mux(place[-1], chosen[1], chosen[0])), place.eq(place + 1),
                 ]
                 m.next = "BEAT"
             with m.State("BEAT"):
                 with m.If(w.ready):
-                    m.d.sync += [w.valid.eq(0), place.eq(place + 1)]
+                    m.d.sync += w.valid.eq(0)
                     m.next = "WORD"
                     with m.If(w.payload.last):
                         m.next = "RESPONSE"
             with m.State("RESPONSE"):
-                m.d.sync += wait.eq(READ)
+                m.d.sync += wait.eq(READ + 1)
                 m.d.comb += [b.ready.eq(1), error.eq(b.valid & _wrong(b))]
                 with m.If(b.valid):
                     m.d.comb += [loops.advance.eq(1), stored.eq(loops.last[-1])]

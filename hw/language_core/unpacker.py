@@ -55,9 +55,7 @@ class Int4Unpacker(wiring.Component):
             i.ready.eq(~self.busy | ends),
         ]
         for n in range(DEPTH):
-            low = _BITS * n
-            lower, higher = held[low : low + _BITS], held[_HALF + low : _HALF + low + _BITS]
-            code = Mux(upper, higher, lower).as_signed()
+            code = held[_BITS * n : _BITS * (n + 1)].as_signed()
             # Four sums: a tool would take one of few multipliers for a product.
             a, b, c, d = (Mux(scales[bit], code << bit, 0) for bit in range(_BITS))
             weight = ((a + b) + (c + d))[:8]
@@ -70,6 +68,8 @@ class Int4Unpacker(wiring.Component):
             m.d.sync += [scales.eq(held), wanted.eq(0)]
         with m.Elif(packed & o.valid & o.ready):
             m.d.sync += [upper.eq(~upper), scales.eq(scales >> _BITS)]
+            with m.If(~upper):  # the upper codes come to the place of the lower ones
+                m.d.sync += held.eq(held >> _HALF)
         with m.If(self.packed & upper & ends):
             m.d.sync += beat.eq(beat + 1)
             with m.If(beat == CODE_BEATS - 1):

@@ -34,7 +34,7 @@ EVERY_OTHER = 2  # steps of tiles of one word, and of keys and values, are so ma
 # Of the program memory.
 RING_WORDS = 8  # that are read ahead: the bursts of 2 or 3 hide the latency of an SDRAM
 TRANSFER_START = DSP_MULTIPLIER + 3  # from the first step of a pass to the first burst
-STORE_WORD = 2  # cycles of a word that is stored, beside its beats
+STORE_WORD = 3  # cycles of a word that is stored, beside its beats
 ARRIVED = 2  # from the last beat of a word at port B until a step of port A may read it
 UNPACKED = 2  # cycles of the last codes of a transfer in the unpacker: a register, two columns
 TRANSFER_TIMEOUT = 1 << 16  # cycles in which an open burst must move
