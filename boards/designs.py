@@ -146,7 +146,7 @@ LANGUAGE_85F = NetworkDesign(
 LANGUAGE_SDRAM_85F = dataclasses.replace(
     LANGUAGE_85F,
     config=dataclasses.replace(LANGUAGE_85F.config, program_words=1 << 18, int4=True),
-    placed=False,
+    clock=81.25,
 )
 
 # The core with a microprogram: its main memory is the SPRAM, and it has all DSP blocks.

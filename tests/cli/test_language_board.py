@@ -204,7 +204,7 @@ def test_report_of_a_core_with_a_program_memory(said):
     out, _ = said(0, *words)
     found = json.loads(said(0, *words, "--json")[0])
     on_core, memory, moved, cycles = out.splitlines()[-4:]
-    assert "95.8333 MHz, which nextpnr has not reached yet): fits with 48 positions" in on_core
+    assert "81.25 MHz): fits with 48 positions" in on_core
     # 16 bits in a cycle, less 1 % for refreshes.
     assert 0.985 < found["program_bytes_per_second"] / (2e6 * found["clock_mhz"]) < 0.995
     used = sum(found["program_words_by_use"].values())
@@ -231,7 +231,7 @@ def test_a_simulated_core_of_a_board(said, monkeypatch, late, code, text):
     monkeypatch.setattr(language, "simulated_core", core_of)
     _, lines = said(code, "run", "small.weft", "--on", "sim", "--tokens", "4", *SDRAM)
     assert seen == [LanguageCoreConfig(program_words=1 << 18, int4=True, target="ecp5")]
-    assert "at 95.8333 MHz, the clock of ulx3s-85f-language-sdram; text equal to" in lines[-1]
+    assert "at 81.25 MHz, the clock of ulx3s-85f-language-sdram; text equal to" in lines[-1]
     assert lines[-1].endswith(f"cycles {text}, to within 1 %")
 
 
