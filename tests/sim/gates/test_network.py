@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from digits import CNN
-from network_cores import SIMULATED, SIMULATED_SLOWLY
+from network_cores import SIMULATED, SIMULATED_LONG
 
 import weft
 from weft.hw import export
@@ -69,6 +69,6 @@ def test_a_different_result_is_found(gates, program, monkeypatch):
 
 
 def test_another_core_is_found(gates):
-    other = weft.load(CNN).compile(SIMULATED_SLOWLY[1])
+    other = weft.load(CNN).compile(SIMULATED_LONG[0])
     with pytest.raises(GateSimError, match="^the network core must be 4x4x4"):
         check_network(gates, other, seed=1)
