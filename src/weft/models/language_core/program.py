@@ -233,7 +233,8 @@ def board_cores(weights: IntegerWeights) -> dict[str, LanguageCoreConfig]:
     core = default_config(weights)
     if not weights.shape.is_llama:
         return {"language": core}
-    return {"language": core, "language-sdram": replace(core, program_words=_SDRAM_WORDS)}
+    larger = replace(core, program_words=_SDRAM_WORDS, int4=True)
+    return {"language": core, "language-sdram": larger}
 
 
 def refused_by(weights: IntegerWeights, config: LanguageCoreConfig) -> str:
