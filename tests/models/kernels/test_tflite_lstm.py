@@ -28,6 +28,8 @@ def test_only_tflite_micro_saturates_the_second_product():
 
 
 def test_limit():
-    assert [rules.limit for rules in RULES] == [4, 3]
-    wide = {**ATTRIBUTES, "limit": 1e30}
-    assert [kind(wide).limit for kind in (MicroRules, LiteRules)] == [32767, 32767]
+    """It is cut to whole steps: for TensorFlow Lite Micro also to 0, which keeps the cell at 0."""
+    assert [rules.limit for rules in RULES] == [3, 3]
+    for limit, limits in ((1e30, [32767, 32767]), (0.5, [0, None]), (0, [None, None])):
+        attributes = {**ATTRIBUTES, "limit": limit}
+        assert [kind(attributes).limit for kind in (MicroRules, LiteRules)] == limits

@@ -1,6 +1,5 @@
 """Kernels of TFLite's operators with state: LSTM, SVDF and simple recurrences."""
 
-
 import numpy as np
 
 from weft.models.kernels.fixed_point import (
