@@ -7,6 +7,7 @@ __all__ = ["CODES", "GROUP", "MAX_SCALE", "scales_of", "unpack"]
 GROUP = 16  # inputs of an output that share a scale
 CODES = -8, 7  # the range of a code
 MAX_SCALE = 15  # 8 * 15 is below 128
+_ROWS = 512  # at a time: the first ones refuse weights of int8
 
 
 def unpack(codes, scales) -> np.ndarray:
@@ -31,7 +32,7 @@ def scales_of(weights) -> np.ndarray | None:
     """
     outputs, inputs = weights.shape
     found = np.zeros((outputs, -(-inputs // GROUP)), np.uint8)
-    for first in range(0, outputs, _ROWS):  # the first rows refuse weights of int8
+    for first in range(0, outputs, _ROWS):
         rows = weights[first : first + _ROWS]
         groups = np.pad(rows, ((0, 0), (0, -inputs % GROUP))).reshape(len(rows), -1, GROUP)
         part = found[first : first + _ROWS]
@@ -42,6 +43,3 @@ def scales_of(weights) -> np.ndarray | None:
         if not part.all():
             return None
     return found
-
-
-_ROWS = 512
