@@ -30,7 +30,6 @@ def components(area):
         gc.collect()
 
 
-@pytest.mark.slow
 def test_components_have_netlists(components):
     for _, component in components:
         assert "module" in to_rtlil(component)
