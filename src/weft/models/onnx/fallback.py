@@ -188,8 +188,8 @@ def open_session(model: bytes, what: str, *, optimized: bool = False):
     """onnxruntime with a model, on one core, node by node as the model has them.
 
     ``optimized``: with the default optimizations. The products of integers of the model are exact
-    on each processor (`with_exact_products`); those that an optimization makes of a product between
-    DequantizeLinear and QuantizeLinear may saturate on x86 without VNNI.
+    on each processor (`with_exact_products`), and so are those that an optimization makes of a
+    product between DequantizeLinear and QuantizeLinear, except in a model with a QGemm of int8.
 
     Raises ModelError if onnxruntime is missing or cannot load the model, or if the model needs
     other files.
@@ -207,13 +207,18 @@ def open_session(model: bytes, what: str, *, optimized: bool = False):
     )
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4
-    try:
-        return onnxruntime.InferenceSession(
-            with_exact_products(proto).SerializeToString(), options,
-            providers=["CPUExecutionProvider"], enable_fallback=0,
-        )
-    except Exception as error:  # of many types, from C++
-        raise ModelError(f"onnxruntime cannot load {what}: {_line(error)}") from error
+    exact = with_exact_products(proto).SerializeToString()
+    # On x86 without VNNI, the products of an optimization saturate without this option. With it,
+    # onnxruntime makes a QGemm of int8 and uint8 of one of int8, and then it has no kernel for it.
+    for precise in (["1", "0"] if optimized else ["0"]):
+        options.add_session_config_entry("session.x64quantprecision", precise)
+        try:
+            return onnxruntime.InferenceSession(
+                exact, options, providers=["CPUExecutionProvider"], enable_fallback=0,
+            )
+        except Exception as error:  # of many types, from C++
+            failure = error
+    raise ModelError(f"onnxruntime cannot load {what}: {_line(failure)}") from failure
 
 
 def _title(model):
