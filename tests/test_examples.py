@@ -122,6 +122,7 @@ def described(outputs):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [
     pytest.param(name, marks=MARKS.get(name, ())) for name in NOTEBOOKS
 ])

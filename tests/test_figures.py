@@ -97,7 +97,7 @@ def test_short_k_at_the_tile_time(k, config, accelerators):
     assert ends[-1] - ends[-11] == 10 * tile_time
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("config", [
     Config(rows=1, cols=16, depth=8, lanes=16, a_words=512, b_words=1024)  # as in test_cycles.py
 ])
@@ -110,7 +110,7 @@ def test_vector_with_resident_weights(config, accelerators):
         assert record.macs / (record.cycles * config.peak) >= 0.90
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("m", "share"), [(64, 0.995), (1, 0.2499)])
 @pytest.mark.parametrize("out_dtype", [np.float32, bfloat16], ids=["float32", "bfloat16"])
 def test_bf16_in_steady_state(m, share, out_dtype, accelerators):

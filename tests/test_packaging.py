@@ -103,7 +103,7 @@ def test_command_runs(installed, tmp_path, arguments, said):
     pytest.param("weft boards; weft devices --no-ask --json; weft doctor", marks=pytest.mark.slow),
     pytest.param("weft generate -o core.v; weft generate --bus axi -o kit", marks=pytest.mark.long),
     pytest.param("weft demo; weft run digits.tflite --on board --board icebreaker --for networks",
-                 marks=pytest.mark.slow),
+                 marks=pytest.mark.long),
     pytest.param("weft new icebreaker mine; make -C mine sim", marks=pytest.mark.long),
 ])
 def test_the_wheel_does_what_the_checkout_does(installed, tmp_path, monkeypatch, commands):

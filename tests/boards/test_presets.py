@@ -14,9 +14,9 @@ def test_target_is_that_of_the_device(entry):
     assert sum(goal is not None for goal in (entry.goal, entry.clock, entry.luts)) == 1
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("name", "ports"), [
-    ("array-4x4x4", {"a", "b", "south"}), ("ice40hx8k", {"rx", "tx"}),
+    pytest.param("array-4x4x4", {"a", "b", "south"}, marks=pytest.mark.slow),
+    pytest.param("ice40hx8k", {"rx", "tx"}, marks=pytest.mark.long),
 ])
 def test_is_an_array_or_an_accelerator_with_its_pins(name, ports):
     text = to_rtlil(component(PRESETS[name]))

@@ -27,7 +27,7 @@ def small(board):
 
 
 # Other sizes of the same boards.
-LONG = "ulx3s-12f", "ulx3s-25f", "ulx3s-45f", "ecpix5-45f", "orangecrab-25f"
+LONG = "ulx3s-12f", "ulx3s-25f", "ulx3s-45f", "ecpix5-45f", "orangecrab-25f", "orangecrab-85f"
 
 
 @pytest.fixture(scope="module")

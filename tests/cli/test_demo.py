@@ -74,6 +74,7 @@ def test_it_runs(here, capsys):
         assert (here / "out" / name).stat().st_size > 10_000
 
 
+@pytest.mark.slow
 @pytest.mark.exit_code("demo", 1)
 def test_another_number_of_cycles_fails(here, capsys, monkeypatch, program):
     class Counted(GoldenRunner):

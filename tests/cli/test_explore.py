@@ -177,6 +177,7 @@ def test_the_report_is_one_page(run):
     assert "http" not in re.sub(r"http://www.w3.org/\S+", "", text)
 
 
+@pytest.mark.slow
 def test_records_points(run):
     code, said = run("explore", "record", "--file", "new.json", "--more", 2, "--jobs", 1,
                      "--bench", __file__.replace("tests/cli/test_explore.py",
@@ -312,6 +313,7 @@ def test_estimates_cores_for_networks_first(run, few):
     assert "are at 110 MHz, the clock of the board's core: too few cores were placed to" in said
 
 
+@pytest.mark.slow
 def test_places_cores_for_networks(run, few, monkeypatch):
     """One engine, store and report for both kinds of cores; nothing is run twice."""
     monkeypatch.setenv("FAKE_LOG", str(run.folder / "log"))

@@ -196,7 +196,7 @@ def test_checks_the_same_verilog_on_both_simulators(capsys, monkeypatch, tmp_pat
         }
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_waves_writes_a_trace(here, capsys):
     assert main(["sim", *SMALL, "--waves"]) == 0
     said = capsys.readouterr().out

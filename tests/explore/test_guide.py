@@ -174,8 +174,8 @@ def guided_best(space, estimates, objective, runs):
 
 
 @pytest.mark.parametrize("objective", [
-    "latency",
-    *(pytest.param(name, marks=pytest.mark.slow) for name in ("area", "throughput", "energy")),
+    pytest.param("latency", marks=pytest.mark.slow),
+    *(pytest.param(name, marks=pytest.mark.long) for name in ("area", "throughput", "energy")),
 ])
 def test_few_runs_find_a_design_close_to_the_best(objective):
     """A fifth of the runs; each estimate is from a model that has not seen its point."""

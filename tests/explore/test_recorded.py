@@ -137,6 +137,7 @@ def test_the_errors_of_the_estimates_are_within_the_goals(family, points):
     assert not errors.blocks_of("DSP").any() and not errors.blocks_of("RAM").any()
 
 
+@pytest.mark.slow
 def test_a_row_of_errors_has_all_columns():
     rows = error_rows()
     assert [row[0] for row in rows] == list(FAMILIES)

@@ -254,7 +254,7 @@ def aimed(rng, aim, count):
 
 
 @pytest.mark.parametrize("seed, count", [
-    (2, 800), pytest.param(3, 5000, marks=pytest.mark.slow),
+    (2, 800), pytest.param(3, 5000, marks=pytest.mark.long),
 ])
 @pytest.mark.parametrize("aim", AIMS, ids=lambda aim: aim.__name__)
 def test_adversarial(aim, seed, count):

@@ -287,7 +287,7 @@ def test_close_releases_registers_and_memory(core):
         tested.receive(1)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_bf16_products_from_a_bias_and_from_c_equal_the_golden_model():
     config = Config(
         rows=2, cols=2, lanes=2, dtype="bf16", activation="clamp", c_words=32, bytes_in=8,

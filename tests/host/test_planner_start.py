@@ -21,7 +21,7 @@ START, ROW = JobFlag.PRELOAD, JobFlag.PRELOAD | JobFlag.BROADCAST
 FINISH = JobFlag.ROUND | JobFlag.CLAMP
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@settings(derandomize=True, deadline=None, max_examples=75)
 @given(
     config=SMALL, m=SIZE, n=SIZE, k=st.one_of(st.integers(1, 60), st.integers(1, 400)),
     start=st.sampled_from([JobFlag(0), START, ROW]),

@@ -3,6 +3,7 @@
 import random
 
 import pytest
+from tiers import quick
 
 from weft.commands import JobFlag, epilogue_flags
 from weft.config import Config
@@ -19,14 +20,14 @@ def commands(planner, m, k, n, flags):
     return [c for step in planner.plan(m, n, k, flags=flags) for c in step.commands]
 
 
-@pytest.mark.parametrize("config", [
+@pytest.mark.parametrize("config", quick(4, [
     Config(rows=2, cols=2, depth=2, **TINY),
     Config(rows=1, cols=3, bytes_in=2, lanes=1, bytes_out=1, **TINY),
     Config(rows=3, cols=2, bytes_in=4, drain="folded", requantize="none", jobs=4, a_words=32),
     Config(rows=2, cols=1, lanes=1, a_words=32, b_words=256, jobs=2),  # B has many places
     Config(dtype="bf16", rows=2, cols=2, **TINY),
     Config(dtype="bf16", rows=1, cols=2, bytes_in=4, lanes=1, a_words=512, b_words=64, jobs=2),
-], ids=lambda config: config.name)
+]), ids=lambda config: config.name)
 def test_equals_the_prediction_of_all_commands(config):
     draw = random.Random(SEED)
     for _ in range(15):

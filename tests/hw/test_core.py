@@ -53,7 +53,7 @@ def passes(simulator, case):
     assert outcome.cycles > 10_000
 
 
-@pytest.mark.parametrize("case", tiers(ICARUS, long={"2x1-bf16", "5x2x3-narrow"}))
+@pytest.mark.parametrize("case", tiers(ICARUS, long=ICARUS))
 def test_benches_pass_on_icarus(case):
     passes("icarus", case)
 

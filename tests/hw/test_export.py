@@ -33,6 +33,7 @@ def test_the_same_config_gives_the_same_bytes(text):
     assert run.stdout == text
 
 
+@pytest.mark.slow
 def test_another_config_gives_other_verilog(text):
     assert verilog(FIP) != text
 

@@ -14,7 +14,7 @@ from weft.kit.folder import write
 NETWORK_TESTS = 11
 PROGRAM = {"read_vectors": 2, "program_words": 1024}
 # The bus of the quick test, and those that have most of their bench from another.
-MARKS = {"axi": ()} | dict.fromkeys(("stream", "apb", "wishbone"), pytest.mark.long)
+MARKS = dict.fromkeys(("stream", "apb", "wishbone"), pytest.mark.long)
 TESTS = 8  # for every bus; with bus stream one of them is skipped, and counts as passed
 
 

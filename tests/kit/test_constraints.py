@@ -68,6 +68,7 @@ def test_files_limit_the_delay_between_two_clocks():
     ]
 
 
+@pytest.mark.slow
 def test_xdc_names_the_synchronizer_registers(kits):
     ip, files = kits("axi", clocks=2)
     verilog = files[f"{ip.name}.v"].decode()

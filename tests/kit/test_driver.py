@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from ml_dtypes import bfloat16
 from products import exact, integers
-from tiers import tiers
+from tiers import quick, tiers
 
 from weft.buses import BUSES
 from weft.commands import JobFlag
@@ -152,7 +152,7 @@ def test_requantizes_to_int8(golden, bus, k):
 
 
 @buses
-@pytest.mark.parametrize("k", [21, 201])
+@pytest.mark.parametrize("k", quick(1, [21, 201]))
 def test_multiplies_floats(golden, bus, k):
     config = Config(dtype="bf16", rows=2, cols=4, c_words=32, **SMALL)
     driver = started(golden, bus, config)

@@ -85,7 +85,7 @@ def correct(driver):
     # The register model may raise an error on the accesses of a broken driver.
     "ignore::pytest.PytestUnraisableExceptionWarning"
 )
-@pytest.mark.parametrize("name", tiers({name: name for name in BUGS}, *[*BUGS][::3]))
+@pytest.mark.parametrize("name", tiers({name: name for name in BUGS}, *[*BUGS][::5]))
 def test_detects_a_bug(golden, name):
     bus, *change = BUGS[name]
     driver = golden(Ip(config=CONFIG, bus=bus), tuple(change))

@@ -5,6 +5,7 @@ import subprocess
 
 import pytest
 from rejects import rejects
+from tiers import quick
 
 from weft.config import Config
 from weft.ip import Ip
@@ -48,7 +49,7 @@ def sources(request, tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("level", ["-O0", "-O3"])
+@pytest.mark.parametrize("level", quick(1, ["-O3", "-O0"]))
 def test_needs_no_library_function(sources, level):
     assert messages(sources, *LINK, level, "-o", "driver.so") == ""
 

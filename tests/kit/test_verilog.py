@@ -18,7 +18,7 @@ CASES = [(bus, {}) for bus in BUSES] + [
     ("dma", {"target": "ecp5", "rows": 1, "cols": 2, "lanes": 1, "bytes_in": 4, "bytes_out": 4}),
     ("networks", {}),
 ]
-SLOW = 0, 1, 7, 9, 11  # two buses, ECP5, bf16 and networks; the others are long
+SLOW = 0, 1  # two buses; the others, ECP5, bf16 and networks among them, are long
 # Warnings of Verilator 5.006, from its manual.
 RULES_OF_5_006 = """
     ALWCOMBORDER ASSIGNDLY ASSIGNIN BADSTDPRAGMA BLKANDNBLK BLKLOOPINIT BLKSEQ BSSPACE
@@ -71,7 +71,7 @@ def test_lint_reports_a_latch(kits, tmp_path):
     assert done.returncode and "LATCH" in done.stderr
 
 
-@pytest.mark.parametrize("bus", tiers({bus: bus for bus in BUSES}, "axi"))
+@pytest.mark.parametrize("bus", tiers({bus: bus for bus in BUSES}, "axi", long={"dma", "stream"}))
 def test_is_verilog_2005(kits, bus, tmp_path):
     ip, files = kits(bus)
     (tmp_path / "core.v").write_bytes(files[f"{ip.name}.v"])

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tiers import quick
 
 import weft
 from weft.config import Config
@@ -64,7 +65,7 @@ def test_golden_on_a_small_core(mlperf_tiny, name):
     check(mlperf_tiny, name, SMALL, GoldenTransport(SMALL))
 
 
-@pytest.mark.parametrize("name", ["kws_int8", "ad01_int8"])
+@pytest.mark.parametrize("name", quick(1, ["ad01_int8", "kws_int8"]))
 def test_simulated_core(mlperf_tiny, name):
     config = Config()  # its model is compiled for other tests, too
     check(mlperf_tiny, name, config, SimTransport(config))

@@ -25,7 +25,7 @@ CONFIGS = {
         rows=5, cols=3, requantize="single", lanes=1, bytes_in=4, bytes_out=2, **SMALL
     ),
 }
-ALL = pytest.mark.parametrize("config", tiers(CONFIGS, long={"tflite-slow"}))
+ALL = pytest.mark.parametrize("config", tiers(CONFIGS, long={"tflite-slow", "onnx", "tflite"}))
 
 
 def scaling(random, config, shape, k):

@@ -147,6 +147,7 @@ def test_weights_of_int8_on_a_core_that_unpacks(int4_core):
     _check(int4_core, weights, program, [5, 2, 40, 17, 9], 12)
 
 
+@pytest.mark.long
 def test_a_memory_that_fails_while_weights_of_int4_come(int4_core):
     weights = quantized(weight_type="int4")
     program = program_of(weights, config=INT4_CORE)

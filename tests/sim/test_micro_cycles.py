@@ -16,7 +16,7 @@ COLUMNS = 1, 4, 5, 8, 9, 10, 11, 13, 18
 
 
 @pytest.fixture(
-    scope="module", params=[MICRO, pytest.param(MICRO_LOGIC, marks=pytest.mark.slow)],
+    scope="module", params=[MICRO, pytest.param(MICRO_LOGIC, marks=pytest.mark.long)],
     ids=lambda config: config.target,
 )
 def core(request):

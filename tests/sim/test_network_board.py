@@ -38,6 +38,7 @@ def at(number):
     return split(number, MICRO.banks)
 
 
+@pytest.mark.slow
 def test_memory_and_lists_over_the_wires(driver):
     rng, depth = np.random.default_rng(4), MICRO.array.depth
     data = rng.bytes(1100)

@@ -26,8 +26,8 @@ from weft.sim.network_core import HostTraffic, NetworkSimulation
 
 # `test_job_sequences.py` has quick jobs on MICRO and EARLY.
 CHIPS = [
-    SIMULATED, *(pytest.param(c, marks=pytest.mark.slow) for c in (MICRO, ROW, *SIMULATED_SLOWLY)),
-    *(pytest.param(c, marks=pytest.mark.long) for c in (EARLY, *SIMULATED_LONG)),
+    SIMULATED, *(pytest.param(c, marks=pytest.mark.slow) for c in (ROW, *SIMULATED_SLOWLY)),
+    *(pytest.param(c, marks=pytest.mark.long) for c in (MICRO, EARLY, *SIMULATED_LONG)),
 ]
 
 

@@ -40,7 +40,7 @@ NONE, OPCODE, FIELD, ADDRESS, DEADLOCK = list(ListError)[:5]
 
 
 @pytest.fixture(scope="module", params=tiers(
-    {name: name for name in ALL}, "hardwired", long=[*LONG, "early"]
+    {name: name for name in ALL}, "hardwired", long=[*LONG, *SLOW, "early", "one row"]
 ))
 def core(request):
     with NetworkSimulation(ALL[request.param]) as simulation:

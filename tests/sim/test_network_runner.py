@@ -9,6 +9,7 @@ from network_cores import EARLY, SIMULATED, network_core_config
 from network_duel import NetworkDuel
 from network_programs import random_inputs
 from products import integers
+from tiers import quick
 
 import weft
 from weft.boards.designs import BATCH1_85F
@@ -50,7 +51,7 @@ def test_the_compiler_lets_jobs_start_early():
     assert early.cycles < plain.cycles
 
 
-@pytest.mark.parametrize("config", [SIMULATED, EARLY], ids=["plain", "early"])
+@pytest.mark.parametrize("config", quick(1, [SIMULATED, EARLY]), ids=["plain", "early"])
 def test_several_lists(config):
     """Three lists, a batch of two: the cycles of all lists are the predicted ones."""
     rng = np.random.default_rng(1)
@@ -138,7 +139,7 @@ def test_matrix_products():
     ("ad01_int8", BATCH1_85F.config, 1_006),
     pytest.param("kws_int8", LARGE, 13_650, marks=pytest.mark.long),
     pytest.param("resnet8_int8", LARGE, 33_600, marks=pytest.mark.long),
-    ("vww_96_int8", LARGE, 52_500),
+    pytest.param("vww_96_int8", LARGE, 52_500, marks=pytest.mark.long),
 ])
 def test_mlperf_tiny(mlperf_tiny, name, config, limit):
     program = weft.load(mlperf_tiny / f"{name}.tflite").compile(config)

@@ -4,6 +4,7 @@ from collections import namedtuple
 
 import numpy as np
 import pytest
+from tiers import tiers
 
 from weft.commands import JobFlag
 from weft.config import Config
@@ -116,8 +117,9 @@ def sweep(transport, config, entries):
             return np.frombuffer(data, np.uint8)[:count]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("mode", ["tflite", "single", "onnx"])
+@pytest.mark.parametrize("mode", tiers(
+    {mode: mode for mode in ("tflite", "single", "onnx")}, long={"tflite", "onnx"}
+))
 def test_equals_golden_on_every_kind_of_sum(mode, transports, sums, triples):
     random = np.random.default_rng(SEED)
     core = config(mode)

@@ -28,7 +28,7 @@ TINY = Config(
     rows=6, cols=5, depth=2, multiplier="fip", bytes_in=4, bytes_out=1, lanes=1, hop=1, **SMALL
 )
 ALL = pytest.mark.parametrize("config", tiers(
-    {"odd": ODD, "fip": FIP, "tiny": TINY}, "odd", long={"tiny"}
+    {"odd": ODD, "fip": FIP, "tiny": TINY}, long={"tiny", "fip"}
 ))
 
 

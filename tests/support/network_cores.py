@@ -78,12 +78,10 @@ MICRO_LOGIC = network_core_config(
     1, 4, 4, 1, target="ice40hx", multiplier="plain", scale_cycles=8, read_vectors=1,
     **_SIZES | {"words": 4096},
 )
-SIMULATED_SLOWLY = [
-    ONNX,
+SIMULATED_SLOWLY = [ONNX]
+SIMULATED_LONG = [
     # It `is_spread`: registers for long wires, and a panel buffer that holds a pixel.
     network_core_config(8, 2, 4, 2, early=True, multiplier="fip", read_vectors=2, **_SIZES),
-]
-SIMULATED_LONG = [
     network_core_config(
         4, 4, 4, 4, target="ecp5", requantize="single", multiply_maps=True, **_SIZES
     ),

@@ -77,8 +77,15 @@ def pytest_make_collect_report(collector):
     return report
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest chooses the tests by their marks
 def pytest_collection_modifyitems(config, items):
-    """Run the longest files first, so that no worker starts a long file at the end."""
+    """A case that is slow by two of its parameters is long. The longest files run first.
+
+    So no worker starts a long file at the end.
+    """
+    for item in items:
+        if sum(mark.name == "slow" for mark in item.iter_markers()) > 1:
+            item.add_marker("long")
     record, tiers = read(), _tiers(config)
     order = {}
     for item in items:

@@ -106,7 +106,7 @@ BUGS = [
 
 
 @pytest.mark.parametrize("bug", [
-    pytest.param(bug, marks=pytest.mark.slow if bug in (None, *BUGS[:2]) else pytest.mark.long)
+    pytest.param(bug, marks=pytest.mark.slow if bug in (None, BUGS[0]) else pytest.mark.long)
     for bug in (None, *BUGS)
 ], ids=lambda bug: str(bug and bug[1])[:20])
 def test_plain_c_computes_the_network(tool, tmp_path, bug):

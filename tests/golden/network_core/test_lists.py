@@ -5,6 +5,7 @@ import pytest
 from network_core_jobs import bank_conflicts
 from network_core_lists import random_list
 from network_cores import network_core_config
+from tiers import quick
 
 from weft.golden.network_core import run_list
 from weft.network_core.descriptors import ListError, ListJob, ListLoad, ListLoop
@@ -13,11 +14,11 @@ MEMORY = {"words": 8192, "b_words": 64, "lines": 24, "read_vectors": 2}
 
 
 @pytest.mark.parametrize("eager", [pytest.param(True, marks=pytest.mark.slow), False])
-@pytest.mark.parametrize("config", [
+@pytest.mark.parametrize("config", quick(1, [
     network_core_config(2, 2, 2, 2, multiplier="fip", softmax=True, **MEMORY),
     network_core_config(4, 4, 4, 2, multiplier="plain", requantize="single", **MEMORY),
     network_core_config(2, 2, 4, 2, multiplier="fip", multiply_maps=True, **MEMORY),
-], ids=["2x2x2", "4x4x4", "products"])
+]), ids=["2x2x2", "4x4x4", "products"])
 def test_random_lists(config, eager):
     rng = np.random.default_rng(20)
     kinds, forms, cases = [], [], 0

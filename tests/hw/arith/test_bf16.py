@@ -35,7 +35,7 @@ SECOND = "multiplier", "ties", "random"
 @pytest.mark.parametrize("mac, name", [
     pytest.param(
         mac, name, id=f"{mac.__name__}-{name}",
-        marks=pytest.mark.slow if mac.FLUSH and name in SECOND else (),
+        marks=pytest.mark.slow if mac.FLUSH or name in SECOND else (),
     )
     for mac in (Bf16Mac, FlushingBf16Mac) for name in CASES
 ], indirect=["mac"])

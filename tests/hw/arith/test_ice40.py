@@ -49,7 +49,7 @@ def test_counter(down):
     prove_equal(LoadableCounter(5, down=down), steps=3, models=MODELS)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_pair_in_a_block():
     prove_equal(WithoutReset(PairMultiplier()), steps=4, models=MODELS)
 

@@ -13,7 +13,7 @@ from weft.hw.arith.ecp5 import LogicMultiplier
 from weft.sim.primitives import ECP5_MODELS
 
 
-@pytest.mark.parametrize("width", [8, pytest.param(9, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("width", [8, pytest.param(9, marks=pytest.mark.long)])
 def test_carry_chains_multiply_all_operands(width):
     assert exhaustive_check(LogicMultiplier, width=width) == "PASS"
 

@@ -148,7 +148,7 @@ MODELS = {"ecp5": ECP5_MODELS, "gowin": GOWIN_MODELS}
         *case.values, resource, folded,
         id=f"{'folded' if folded else 'overlapped'}-{resource}-{case.id}",
         marks=() if (resource in QUICK.get(case.id, ())) == folded and case.id in QUICK
-        else pytest.mark.slow if number % 2 == 0 and folded == (number % 4 == 0)
+        else pytest.mark.slow if number % 4 == 0 and folded == (number % 8 == 0)
         else pytest.mark.long,
     )
     for number, (case, resource) in enumerate(itertools.product(ALL.args[1], RESOURCES))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tiers import quick
 
 from weft.hw.arith.bf16 import Bf16Unpacker, FlushingBf16Unpacker
 
@@ -11,7 +12,7 @@ with np.errstate(invalid="ignore"):  # signalling NaNs
 LEAST = 2.0**-126  # the least normal number
 
 
-@pytest.fixture(scope="module", params=[Bf16Unpacker, FlushingBf16Unpacker])
+@pytest.fixture(scope="module", params=quick(1, [Bf16Unpacker, FlushingBf16Unpacker]))
 def decoder(request):
     return request.param
 

@@ -163,7 +163,7 @@ def test_several_finished_sums_wait_in_lut_ram(slots, lut_ram, rings):
     assert text.count('attribute \\ram_style "distributed"') == rings
 
 
-@pytest.mark.parametrize(("target", "rings"), quick(2, [
+@pytest.mark.parametrize(("target", "rings"), quick(1, [
     ("ecp5", 2), ("ice40up", 0), ("generic", 0),
 ]))
 def test_a_bf16_core_has_lut_ram_if_the_family_has_it(target, rings):

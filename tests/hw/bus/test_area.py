@@ -21,9 +21,11 @@ tee -q -o found.json stat -json
 LUTS = {"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 6}  # of each cell
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("bus, pipelined", [
-    ("axi", False), ("wishbone", False), ("wishbone", True), ("apb", False), ("stream", False),
+    pytest.param(*case, marks=pytest.mark.slow if case[0] == "apb" else pytest.mark.long)
+    for case in (
+        ("axi", False), ("wishbone", False), ("wishbone", True), ("apb", False), ("stream", False),
+    )
 ])
 def test_wrapper_area(bus, pipelined):
     config = Config(target="ecp5", bytes_in=4, bytes_out=4)

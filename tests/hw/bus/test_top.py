@@ -2,6 +2,7 @@
 
 import pytest
 from amaranth.back import rtlil
+from tiers import quick
 
 from weft.config import Config
 from weft.hw.bus.top import BareWrapper, IpTop
@@ -40,7 +41,7 @@ def members(**options):
     return top.signature.members
 
 
-@pytest.mark.parametrize("bus", PINS)
+@pytest.mark.parametrize("bus", quick(2, [*PINS]))
 def test_ports(bus):
     found = members(bus=bus)
     assert list(found) == [*PINS[bus], "irq"]

@@ -77,8 +77,8 @@ def loads(rng, pair, count):
 
 @pytest.mark.parametrize("a, b, stream", PAIRS)
 @pytest.mark.parametrize("idle, regions", [
-    (0.5, ALL), *(pytest.param(*case, marks=pytest.mark.slow) for case in (
-        (0, ALL[:2]), (0, [Region.A, Region.B, Region.C]),
+    (0.5, ALL[:2]), *(pytest.param(*case, marks=pytest.mark.slow) for case in (
+        (0.5, ALL), (0, [Region.A, Region.B, Region.C]),
         (0, [Region.A, Region.B, Region.PARAMETERS, Region.C]),
     )),
     pytest.param(0, ALL, marks=pytest.mark.long),

@@ -189,7 +189,7 @@ SCENES = {
     "fed-in-time": [job(1, 2, 2, panels=fed(3, 9)), job(2, 2, 1, panels=fed(12, 14))],
 }
 ALL_SCENES = pytest.mark.parametrize("scene", SCENES.values(), ids=SCENES)
-FLOWS = pytest.mark.parametrize("ready", tiers(READY, "always", long={"every-second"}))
+FLOWS = pytest.mark.parametrize("ready", tiers(READY, "always", long={"every-second", "random"}))
 
 
 @ALL_SCENES

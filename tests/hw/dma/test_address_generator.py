@@ -1,6 +1,7 @@
 """The address generator: the tasks of loads, and their read requests."""
 
 import pytest
+from tiers import quick
 
 from verif.amaranth_bench import checker, put, receive, simulate, ticks
 from weft.commands import Load, Region
@@ -66,7 +67,7 @@ def expected_tasks(region, lines, k, order, address, stride):
                 }, (address + offset, size) if has_data else None
 
 
-@pytest.mark.parametrize("stall", [0, 0.6])
+@pytest.mark.parametrize("stall", quick(1, [0, 0.6]))
 def test_loads(stall):
     """All loads, one after the other."""
     g = memories(CONFIG)

@@ -119,7 +119,7 @@ def parameters(rng, columns):
     pytest.param("8x8x1", 0.0, 0, marks=pytest.mark.long),
     pytest.param("3x4x2", 0.5, 30, marks=pytest.mark.slow),
     pytest.param("4x2x4-wide", 0.4, 60, marks=pytest.mark.long),
-    pytest.param("2x4x1-bf16", 0.5, 30, marks=pytest.mark.slow),
+    pytest.param("2x4x1-bf16", 0.5, 30, marks=pytest.mark.long),
 ])
 def test_products(name, pause, latency):
     program = program_of(CONFIGS[name], 1)
@@ -175,9 +175,9 @@ FETCHES = {
 
 
 @pytest.mark.parametrize("name, pause", [
-    ("8x8x1", 0.0), *(
+    ("8x8x1", 0.0), pytest.param("4x4x1-4", 0.5, marks=pytest.mark.long), *(
         pytest.param(name, 0.5, marks=[] if name == "2x4x1-bf16" else pytest.mark.slow)
-        for name in FETCHES
+        for name in FETCHES if name != "4x4x1-4"
     ),
 ])
 def test_panels(name, pause):

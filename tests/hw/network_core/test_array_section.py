@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from amaranth.lib.data import StructLayout
 from network_cores import small_network_core
+from tiers import quick
 
 from verif.amaranth_bench import play
 from weft.hw.network_core.array_section import ArraySection
@@ -79,7 +80,7 @@ def stimulus(tiles, cycles):
         yield {"step": step, "a": a, "b.data": b}
 
 
-@pytest.mark.parametrize("a_latency", [2, 5])
+@pytest.mark.parametrize("a_latency", quick(1, [5, 2]))
 @pytest.mark.parametrize(
     "config", CHIPS, ids=lambda config: f"{config.array.target}{config.array.name}"
 )

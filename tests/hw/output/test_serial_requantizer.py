@@ -24,7 +24,7 @@ CONFIGS = {
 }
 
 
-@pytest.mark.parametrize("config", tiers(CONFIGS, "up", "lanes", "fip"))
+@pytest.mark.parametrize("config", tiers(CONFIGS, "up", "fip"))
 @pytest.mark.parametrize("idle", [pytest.param(0, marks=pytest.mark.slow), 0.5])
 def test_results_equal_goldens_after_the_latency(config, idle):
     bench = RequantizerBench(config)

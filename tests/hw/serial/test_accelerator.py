@@ -78,6 +78,7 @@ def test_matrix_product_over_the_wires():
     assert results == Frame(FrameType.RESULTS, 0, meta + y.tobytes())
 
 
+@pytest.mark.slow
 def test_a_list_over_the_wires():
     registers, ack, done = exchange(
         CHIP, Frame(FrameType.READ, 7, bytes([HASH, 0, 1, 0])), Frame(FrameType.START, 1, bytes(8)),

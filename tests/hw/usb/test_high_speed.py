@@ -41,6 +41,7 @@ def at_phy(bench, *, seconds=4e-4, **application):
     run(dut, attached, serve, behind.take, behind.give, seconds=seconds, usb=60e6, sync=60e6)
 
 
+@pytest.mark.slow
 def test_the_device_takes_high_speed_and_packets_of_512_bytes():
     data, answers = random.Random(4).randbytes(700), random.Random(5).randbytes(600)
 

@@ -68,7 +68,7 @@ def test_random_networks(seed):
     check(seed)
 
 
-@pytest.mark.parametrize("config", PRODUCTS, ids=lambda config: config.array.name)
+@pytest.mark.parametrize("config", quick(1, PRODUCTS), ids=lambda config: config.array.name)
 def test_random_networks_with_products_of_maps(config):
     found = []
     for seed in range(12):
@@ -110,7 +110,7 @@ def test_jobs_that_start_early_wait_for_all_that_they_read(seed):
     equal(graph, integers(rng, np.int8, *graph.tensors[0].shape), EARLY_WIDE)
 
 
-@pytest.mark.parametrize("config", CHIPS, ids=lambda config: config.array.name)
+@pytest.mark.parametrize("config", quick(4, CHIPS), ids=lambda config: config.array.name)
 @pytest.mark.parametrize("channels", [96, 100])
 def test_pools_of_whole_maps(channels, config):
     """The rows of the array compute groups of channels, if all groups have the same size."""
@@ -126,6 +126,7 @@ def test_pools_of_whole_maps(channels, config):
     assert sum(job.columns for job in jobs) * groups == 2 * channels
 
 
+@pytest.mark.slow
 def test_random_networks_of_several_lists():
     found = [check(seed, random_divided_network) for seed in range(12)]
     assert max(found) > 2 and found.count(1) < len(found) // 2

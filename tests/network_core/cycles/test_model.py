@@ -25,7 +25,7 @@ LARGER = {
 }
 
 
-@pytest.mark.parametrize("config", tiers(LARGER, "array", "row", "program"))
+@pytest.mark.parametrize("config", tiers(LARGER, "array"))
 @pytest.mark.parametrize("add", [False, True], ids=["plain", "added"])
 def test_skipped_cycles_change_nothing(monkeypatch, config, add):
     rng = np.random.default_rng(22)

@@ -32,9 +32,8 @@ def start(tmp_path_factory):
     )
 
 
-@pytest.mark.parametrize("seed", [
-    pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.long),
-])
+@pytest.mark.long
+@pytest.mark.parametrize("seed", [1, 2])
 def test_it_multiplies(netlist, start, seed):
     with start(netlist, seed) as gates:
         done = check_gates(gates, CONFIG, seed=seed)

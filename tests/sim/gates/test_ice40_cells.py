@@ -68,6 +68,7 @@ def test_a_wrong_logic_model_is_found(verdict, right, wrong):
     assert "WRONG" in logic(verdict, fix=(right, wrong))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("right, wrong", [
     pytest.param("!mask[k]", "mask[k]", marks=pytest.mark.slow),
     pytest.param("k - READ_PIN + part % READ_STEP", "k", marks=pytest.mark.slow),

@@ -27,7 +27,7 @@ def program():
     return LanguageModel("tiny", "llama2.c", random_weights(SHAPE, 12), words, 16).compile()
 
 
-@pytest.mark.slow  # the model of the core takes 15 CPU seconds to build
+@pytest.mark.long  # the model of the core takes 15 CPU seconds to build
 def test_before_synthesis(program):
     text = export.to_verilog(SerialAccelerator(CORE, divisor=DIVISOR), name="gates")
     # BASE is 0, so comparisons with it are constant.

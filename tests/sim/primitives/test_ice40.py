@@ -124,7 +124,7 @@ def test_the_dsp_block_equals_yosyss(reference, tmp_path):
 
 @pytest.mark.parametrize("correct, wrong", [
     ("LOAD ? base", "HOLD ? base"), *(
-        pytest.param(*bug, marks=pytest.mark.slow) for bug in (
+        pytest.param(*bug, marks=pytest.mark.long) for bug in (
             ("low_carry_out ^ ADDSUBBOT", "low_carry_out"),
             ("B_SIGNED & b[15]", "A_SIGNED & b[15]"),
             ("if (IRSTTOP) upper_reg", "if (IRSTBOT) upper_reg"),

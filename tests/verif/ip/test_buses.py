@@ -41,6 +41,7 @@ def benches(ip, simulator, verilog=None, **options):
 @pytest.mark.parametrize("case", tiers(
     CASES, long={
         "apb", "apb-clocks", "stream-bf16-clocks", "axi-wide", "axi-clocks-verilator", "wishbone",
+        "stream", "wishbone-pipelined",
     }
 ))
 def test_benches_pass(case):

@@ -35,7 +35,7 @@ def benches(config, simulator, verilog=None, **options):
     )
 
 
-@pytest.mark.parametrize("case", tiers(CONFIGS, long={"int8", "bf16"}))
+@pytest.mark.parametrize("case", tiers(CONFIGS, long=CONFIGS))
 def test_benches_pass(case):
     simulator, config = case
     outcome = benches(config, simulator)

@@ -11,7 +11,7 @@ from weft.sim.build import folder
 from weft.sim.runner import run
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_streams_keep_up_with_128_cubed():
     ip = Ip(config=Config(depth=2, activation="none"), bus="stream")
     outcome = run(

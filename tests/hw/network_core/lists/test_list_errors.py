@@ -307,7 +307,7 @@ def test_an_address_error_of_a_load_ends_the_list_when_no_job_can_start(
     assert outcome_of(run) == (ListError.ADDRESS, number)
 
 
-@pytest.mark.parametrize("step", [23, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [23, pytest.param(1, marks=pytest.mark.long)])
 def test_abort_and_then_a_list(step):
     config = small_network_core(1, 8, 16, read_vectors=8, words=32, b_words=8, lines=4)
     memory, log = bytearray(config.memory_bytes), split(100, config.banks)

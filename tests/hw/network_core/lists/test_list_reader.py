@@ -43,7 +43,7 @@ def log_of(config, memory, run, base):
 
 @pytest.mark.parametrize("case", tiers(
     {f"{name}-{timing}": (name, timing) for name in CHIPS for timing in TIMINGS},
-    "4x4x4-slow", "1x8x16-fast", "1x2x8-fast",
+    "4x4x4-slow", "1x8x16-fast", "1x2x8-fast", long={"2x2x2-slow", "1x8x16-slow"},
 ))
 def test_random_lists(case):
     name, timing = case

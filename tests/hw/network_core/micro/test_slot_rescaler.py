@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from micro_results import JOB, LINES, TABLE, expected, parameters
 from network_cores import MICRO
+from tiers import quick
 
 from verif.amaranth_bench import plain, put, simulate
 from weft.hw.network_core.micro.output import SlotRescaler
@@ -80,7 +81,7 @@ LATENCY = {
 }
 
 
-@pytest.mark.parametrize("idle", [0, 0.6])
+@pytest.mark.parametrize("idle", quick(1, [0.6, 0]))
 def test_results_of_jobs(idle):
     """Without a reset between jobs, and right behind the last result of a job."""
     bench = Bench(idle=idle, seed=4)

@@ -35,7 +35,7 @@ ALL = pytest.mark.parametrize(
 
 
 @ALL
-@pytest.mark.parametrize("stall, gap", [pytest.param(0, 0, marks=pytest.mark.slow), (0.5, 0.7)])
+@pytest.mark.parametrize("stall, gap", [pytest.param(0, 0, marks=pytest.mark.long), (0.5, 0.7)])
 def test_maps_of_random_jobs(config, stall, gap):
     rng = np.random.default_rng(7)
     count = 5 if config.array.scale_cycles < 8 else 3

@@ -10,6 +10,7 @@ from network_core_jobs import MapPlace, NetworkCoreImage
 from network_core_output import network_core_of
 from network_core_softmax import softmax_job, softmax_rows
 from side_port import hardware_fields
+from tiers import quick
 from unit_bench import UnitBench
 
 from verif.amaranth_bench import pulse, put, simulate, ticks
@@ -92,11 +93,11 @@ def rows_of(seed, shape, scale):
     return softmax_rows(x, scale)
 
 
-@pytest.mark.parametrize("config, shape, in_place, scale", [
+@pytest.mark.parametrize("config, shape, in_place, scale", quick(6, [
     (CHIP, (1, 1, 1), False, 0.1), (CHIP, (2, 2, 2), True, 0.03), (SLOW, (2, 1, 5), False, 0.5),
     (SERIAL, (3, 2, 5), False, 0.1), (ROW, (1, 2, 3), True, 0.1), (CHIP, (1, 2, 9), True, 0.004),
     (SLOW, (2, 3, 18), True, 0.03),
-])
+]))
 def test_maps(config, shape, in_place, scale):
     dut = Softmax(config)
     case = Bench(dut, rows_of(1, shape, scale), in_place=in_place, stall=0.3)

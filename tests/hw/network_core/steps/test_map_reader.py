@@ -139,7 +139,7 @@ def check_values(config, job, found, image):
 
 
 @ALL
-@pytest.mark.parametrize("seed", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 3))])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(n, marks=pytest.mark.long) for n in (2, 3))])
 def test_rows_get_the_vectors_of_their_windows(name, seed):
     config, rng = CHIPS[name], np.random.default_rng([seed, len(name)])
     cases = [random_job(rng, config, base=BASE, most_pixels=4, add=False) for _ in range(3)]
