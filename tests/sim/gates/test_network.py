@@ -69,6 +69,6 @@ def test_a_different_result_is_found(gates, program, monkeypatch):
 
 
 def test_another_core_is_found(gates):
-    other = weft.load(CNN).compile(SIMULATED_LONG[0])
+    other = weft.load(CNN).compile(SIMULATED_LONG[1])
     with pytest.raises(GateSimError, match="^the network core must be 4x4x4"):
         check_network(gates, other, seed=1)
