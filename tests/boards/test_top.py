@@ -27,7 +27,10 @@ def small(board):
 
 
 # Other sizes of the same boards.
-LONG = "ulx3s-12f", "ulx3s-25f", "ulx3s-45f", "ecpix5-45f", "orangecrab-25f", "orangecrab-85f"
+LONG = {
+    "ulx3s-12f", "ulx3s-25f", "ulx3s-45f", "ecpix5-45f", "orangecrab-25f", "orangecrab-85f",
+    "butterstick",
+}
 
 
 @pytest.fixture(scope="module")

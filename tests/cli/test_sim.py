@@ -171,7 +171,7 @@ def test_fails_if_cycles_differ_from_the_prediction(capsys, monkeypatch, no_pict
     assert [predicted - cycles for cycles, predicted in numbers] == [1, 1, 1]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_checks_the_same_verilog_on_both_simulators(capsys, monkeypatch, tmp_path):
     runs = []
 

@@ -79,7 +79,7 @@ def test_a_wrong_product_of_a_network_core_fails(kits, fields, tmp_path):
         assert re.search(rf"{test} +FAIL", done.stdout + done.stderr)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_driver_that_loses_a_part_of_the_program_fails(kits, tmp_path):
     ip, files = kits("networks", **PROGRAM)
     name = "driver/mm.c"

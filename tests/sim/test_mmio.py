@@ -77,7 +77,7 @@ def test_a_network(bus, monkeypatch):
     registers.close()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_networks_in_one_program_memory():
     """Each has its own area; an error of the bus and a soft reset between them change nothing."""
     pytest.importorskip("tflite")

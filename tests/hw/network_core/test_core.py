@@ -43,7 +43,7 @@ def places(case):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_list_in_the_simulator_of_amaranth(case):
     status = amaranth_list(CHIP, *places(case))
     assert status["job"] == case.jobs

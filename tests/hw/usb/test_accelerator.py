@@ -60,7 +60,7 @@ def exchange(config, *frames, answers):
     return received
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_list_over_usb():
     registers, ack, done = exchange(
         NETWORK, Frame(FrameType.READ, 7, bytes([HASH, 0, 1, 0])),

@@ -141,7 +141,7 @@ def test_more_random_networks_of_several_lists(first):
 
 
 @pytest.mark.parametrize("first", [
-    pytest.param(first, marks=pytest.mark.slow if first < 80 else pytest.mark.long)
+    pytest.param(first, marks=pytest.mark.slow if first < 48 else pytest.mark.long)
     for first in range(16, 176, 32)
 ])
 def test_more_random_networks(first):

@@ -44,7 +44,7 @@ def test_it_multiplies(netlist, start, seed):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_it_is_not_another(netlist, start):
     other = Config.from_dict({**vars(CONFIG), "b_words": 128})
     with start(netlist, 1) as gates, pytest.raises(GateSimError, match="^the registers must desc"):

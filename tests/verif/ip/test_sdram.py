@@ -24,8 +24,10 @@ def shell(text):
     )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("simulator", ["icarus", "verilator"])
+@pytest.mark.parametrize("simulator", [
+    pytest.param("verilator", marks=pytest.mark.slow),
+    pytest.param("icarus", marks=pytest.mark.long),
+])
 def test_verilog(simulator):
     chip = sdram.CHIP
     ip = SdramIp(chip, chip.timing(sdram.MHZ), data_bytes=sdram.DATA_BYTES)

@@ -107,7 +107,7 @@ def layer_norm(rng, rows, channels):
 @pytest.mark.parametrize("config, runner", [
     (MULTIPLIES, "golden"),
     pytest.param(replace(SIMULATED, words=16384, multiply_maps=True), SimulatedRunner,
-                 marks=pytest.mark.slow),
+                 marks=pytest.mark.long),
 ])
 def test_a_layer_norm_is_one_list(config, runner):
     rng = np.random.default_rng(1)
