@@ -79,7 +79,7 @@ test:  ## run the quick tests, on all cores (12 minutes on two cores)
 	@$(SETUP) test
 	@$(RUN) $(PYTEST) -m 'not slow and not long' $(ARGS)
 
-test-all:  ## run all tests except the long ones: more designs and sizes (30 minutes on two cores)
+test-all:  ## run all tests except the long ones: more designs and sizes (31 minutes on two cores)
 	@$(SETUP) test
 	@$(RUN) $(PYTEST) -m 'not long' $(ARGS)
 

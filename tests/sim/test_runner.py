@@ -5,7 +5,7 @@ import fcntl
 import pytest
 from broken_verilog import with_output
 from rejects import rejects
-from tiers import quick, tiers
+from tiers import tiers
 
 from weft.config import Config
 from weft.hw.export import verilog as export
@@ -36,9 +36,10 @@ def benches(tiny, tmp_path):
     return benches
 
 
-@pytest.mark.parametrize("names, count", quick(0, [
+@pytest.mark.slow
+@pytest.mark.parametrize("names, count", [
     (["flow/idle=0", "shapes"], 4), (["flow", "shapes"], 10),
-]))
+])
 def test_benches_of_a_name(benches, names, count):
     assert benches(testcase=names).tests == count
     assert benches(testcase="flow/idle=0/stall=50").tests == 1

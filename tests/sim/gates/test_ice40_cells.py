@@ -70,8 +70,8 @@ def test_a_wrong_logic_model_is_found(verdict, right, wrong):
 
 @pytest.mark.long
 @pytest.mark.parametrize("right, wrong", [
-    pytest.param("!mask[k]", "mask[k]", marks=pytest.mark.slow),
-    pytest.param("k - READ_PIN + part % READ_STEP", "k", marks=pytest.mark.slow),
+    ("!mask[k]", "mask[k]"),
+    ("k - READ_PIN + part % READ_STEP", "k"),
     *(pytest.param(*bug, marks=pytest.mark.long) for bug in (
         ("(WRITE_STEP >> 1) - 1", "0"), ("RE & RCLKE", "RE"),
         ("init[16 * n +: 16]", "init[16 * (255 - n) +: 16]"),
