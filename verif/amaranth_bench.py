@@ -3,9 +3,11 @@
 import functools
 import random
 
-from amaranth.hdl import Module, Shape, Signal, Value
+from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import data
 from amaranth.sim import BrokenTrigger, Simulator
+
+from verif.amaranth_engine import Engine, pack, unpack
 
 __all__ = [
     "BenchContext", "ProtocolError", "checker", "plain", "play", "pulse", "put", "quiet", "receive",
@@ -56,7 +58,7 @@ class _Simulation:
         m = Module()
         m.submodules.dut = dut
         m.d.sync += Signal(name="alive").eq(1)  # a clock domain, also for a combinational block
-        self._simulator = Simulator(m)
+        self._simulator = Simulator(m, engine=Engine)
         self._simulator.add_clock(PERIOD)
         for index in range(count):
             self._simulator.add_testbench(self._testbench(index), background=True)
@@ -77,31 +79,14 @@ class _Simulation:
 
 def put(ctx, target, value):
     """``ctx.set``, but ValueError for a value that does not fit the target."""
-    _check(target.shape(), value)
-    ctx.set(target, value)
-
-
-def _check(shape, value):
-    if isinstance(value, (dict, list, tuple)):
-        layout = data.Layout.cast(shape)
-        members = value.items() if isinstance(value, dict) else enumerate(value)
-        for key, member in members:
-            _check(layout[key].shape, member)
-        return
-    shape = Shape.cast(shape)
-    width, signed = shape.width, shape.signed
-    low, high = (-(1 << width - 1), 1 << width - 1) if signed else (0, 1 << width)
-    if not low <= int(value) < high:
-        raise ValueError(f"a value of {width} bits must be in {low}..{high - 1}, not {int(value)}")
+    ctx.set(Value.cast(target), pack(target.shape(), value))
 
 
 def plain(value):
     """A sample as int, or as a dict or list of its members if it has a layout."""
     if not isinstance(value, data.Const):
         return int(value)
-    layout = data.Layout.cast(value.shape())
-    members = {key: plain(value[key]) for key, _ in layout}
-    return list(members.values()) if isinstance(layout, data.ArrayLayout) else members
+    return unpack(value.shape(), value.as_bits())
 
 
 def play(dut, script, *watched, tail=0):
@@ -117,14 +102,15 @@ def play(dut, script, *watched, tail=0):
 
     async def bench(ctx):
         ports, before = [port(name) for name in watched], {}
+        shapes, ports = [each.shape() for each in ports], [Value.cast(each) for each in ports]
         for cycle in [*script, *({} for _ in range(tail))]:
             for name, value in cycle.items():
                 if name not in before or value != before[name]:
                     put(ctx, port(name), value)
                     before[name] = value
             _, _, *values = await ctx.tick().sample(*ports)
-            for trace, value in zip(samples, values, strict=True):
-                trace.append(plain(value))
+            for trace, shape, value in zip(samples, shapes, values, strict=True):
+                trace.append(unpack(shape, value))
 
     simulate(dut, bench, limit=len(script) + tail + 2)
     return samples
@@ -165,13 +151,14 @@ async def receive(ctx, stream, count, *, stall=0, seed=0, until=None):
     In each cycle the stream is not ready with probability ``stall``.
     """
     rng = random.Random(seed)
+    raw, shape = Value.cast(stream.payload), stream.payload.shape()
     received = []
     while len(received) < count:
         ready = rng.random() >= stall
         ctx.set(stream.ready, ready)
-        _, _, valid, payload = await ctx.tick().sample(stream.valid, stream.payload)
+        _, _, valid, payload = await ctx.tick().sample(stream.valid, raw)
         if valid and ready:
-            received.append(plain(payload))
+            received.append(unpack(shape, payload))
             if until and until(received[-1]):
                 break
     ctx.set(stream.ready, 0)
@@ -225,16 +212,25 @@ class BenchContext:
     """
 
     def __init__(self, context):
-        self._context, self._edges = context, {}
+        self._context, self._engine, self._edges = context, context._engine, {}
 
     def __getattr__(self, name):
         return getattr(self._context, name)
 
     def set(self, target, value):
         """Set a signal."""
-        known = type(target) is Signal and type(value) in (int, bool)
-        if not known or self._context.get(target) != value:
+        if isinstance(target, data.View) and type(value) in (dict, list):
+            target, value = target.as_value(), pack(target.shape(), value)
+        if type(target) is not Signal or type(value) not in (int, bool):
             self._context.set(target, value)
+        elif self._engine.get_value(target) != value:
+            self._engine.set_value(target, value)
+            self._engine.step_design()
+
+    def get(self, target):
+        """The value of a signal."""
+        known = type(target) is Signal
+        return self._engine.get_value(target) if known else self._context.get(target)
 
     def tick(self, domain="sync", **context):
         """A trigger for the edges of a clock."""

@@ -7,6 +7,7 @@ from amaranth.sim import Simulator
 from luna.gateware.interface.utmi import UTMIInterface
 from usb_wires import Utmi
 
+from verif.amaranth_engine import Engine
 from verif.usb_host import UsbHost
 from weft.hw.usb.device import FULL_SPEED_PACKET, UsbPort
 
@@ -21,7 +22,7 @@ def run(dut, bench, *background, seconds, usb=12e6, sync=15e6, io=None):
     if io:
         m.domains.usb_io = ClockDomain()
     m.submodules.dut = dut
-    simulator = Simulator(m)
+    simulator = Simulator(m, engine=Engine)
     simulator.add_clock(1 / usb, domain="usb")
     simulator.add_clock(1 / sync, domain="sync")
     if io:
