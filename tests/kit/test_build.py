@@ -67,6 +67,7 @@ def test_contains_no_name_of_this_machine(kits, bus):
         assert not [word for word in words if word in data], name
 
 
+@pytest.mark.slow
 def test_core_with_primitives_has_their_models(kits, tmp_path):
     """The core and the models of its primitives elaborate together."""
     ip, files = kits("axi", target="ecp5", rows=1, cols=2)

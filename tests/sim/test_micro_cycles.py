@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from network_cores import MICRO, MICRO_LOGIC
-from tiers import quick
+from tiers import quick, tiers
 
 from weft.network_core.cycles import predict_list
 from weft.network_core.descriptors import ListEnd, ListJob, split
@@ -55,7 +55,9 @@ def check(core, descriptors):
     )
 
 
-@pytest.mark.parametrize("fields", [{}, {"add": 1}, {"sums": 1}], ids=["plain", "add", "sums"])
+@pytest.mark.parametrize("fields", tiers(
+    {"plain": {}, "add": {"add": 1}, "sums": {"sums": 1}}, "plain", "add"
+))
 def test_parts_of_all_lengths(core, fields):
     """Also of several pixels and tiles, whose sums are one."""
     for columns in (1, 4, 9):

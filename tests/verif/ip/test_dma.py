@@ -3,7 +3,7 @@
 import pytest
 from broken_verilog import with_output
 from ip_verilog import ip_verilog
-from tiers import quick, tiers
+from tiers import tiers
 
 from verif.ip.ip_testbench import env
 from weft.config import Config
@@ -43,10 +43,11 @@ def test_benches_pass(case):
     assert outcome.tests == 8 and outcome.failures == 0
 
 
-@pytest.mark.parametrize("pin, value, message", quick(1, [
+@pytest.mark.slow
+@pytest.mark.parametrize("pin, value, message", [
     ("m_axi_wdata", "32'h7", "memory differs from the expected contents"),
     ("m_axi_arlen", "8'd16", "assert"),
-]))
+])
 def test_benches_find_a_broken_core(pin, value, message):
     simulator, config = CONFIGS["int8-wide"]
     ip = core(config, simulator)

@@ -63,7 +63,9 @@ SHAPES = [(1, 5, 6, 7), (1, 4, 3, 16), (1, 7, 1, 1), (1, 1, 9, 20)]
 
 @CORES
 @TYPES
-@pytest.mark.parametrize("kernel", ["tflite.mean", "tflite.sum", "reduce_max", "reduce_min"])
+@pytest.mark.parametrize(
+    "kernel", quick(3, ["tflite.mean", "tflite.sum", "reduce_max", "reduce_min"])
+)
 def test_reductions_over_any_axes(kernel, dtype, config):
     for number, shape in enumerate(SHAPES):
         network = Reductions(number, shape, dtype)
