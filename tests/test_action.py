@@ -30,6 +30,7 @@ def run(name, inputs, folder, **more):
     )
 
 
+@pytest.mark.slow
 def test_the_steps_run(tmp_path):
     shutil.copy(ROOT / "examples" / "digits_cnn.tflite", tmp_path / "my net.tflite")
     inputs = {name: rule.get("default") for name, rule in ACTION["inputs"].items()}

@@ -1,6 +1,7 @@
 """The covering Configs have every legal pair of settings, the quick ones every setting."""
 
 import numpy as np
+import pytest
 from covering import CONFIGS, QUICK, SLOW, pairs, settings
 
 from weft.regress.case import random_config
@@ -8,6 +9,7 @@ from weft.regress.case import random_config
 SEED, DRAWN = 31, 400
 
 
+@pytest.mark.slow
 def test_every_pair_is_covered():
     covered = set().union(*map(pairs, CONFIGS))
     rng = np.random.default_rng(SEED)

@@ -81,6 +81,7 @@ def test_wheel_has_every_file(wheel):
     assert [n for n, path in files().items() if held[n] != path.read_bytes()] == []
 
 
+@pytest.mark.slow
 def test_wheel_runs_from_its_own_files(installed, tmp_path):
     code = "import weft, weft.boards, weft.hw.core, weft.sim.tools, sys\n"
     code += "weft = [m for name, m in sys.modules.items() if name.startswith('weft')]\n"
@@ -96,6 +97,7 @@ def test_command_runs(installed, tmp_path, arguments, said):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("commands", [
     "weft run digits.tflite --board icebreaker --for networks --check tflm",
     "weft new icebreaker 'my own' --network digits.tflite; make -C 'my own' lint run ON=golden",

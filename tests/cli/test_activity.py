@@ -113,6 +113,7 @@ def test_zoom_shows_the_first_layer_alone(tmp_path):
     assert share(picture[CLOSE, DATA], LOADING) > 0.1 and share(picture[CLOSE, DATA], RESULT) == 0
 
 
+@pytest.mark.slow
 def test_same_timeline_gives_the_same_bytes(tmp_path):
     for name in ("a.png", "b.png"):
         draw(tmp_path / name, np.arange(500) % 32)

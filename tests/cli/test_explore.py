@@ -76,6 +76,7 @@ def test_finds_a_winner(run):
     assert "engine: 2 workers in this process" in said
 
 
+@pytest.mark.slow
 def test_a_second_search_continues_and_repeats_nothing(run, monkeypatch):
     monkeypatch.setenv("FAKE_LOG", str(run.folder / "log"))
     assert "the store has 0 runs" in explored(run)[1]

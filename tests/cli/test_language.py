@@ -135,6 +135,7 @@ def test_the_cores_of_a_report_are_those_of_the_boards():
             assert dataclasses.replace(config, target="generic") == core
 
 
+@pytest.mark.slow
 def test_a_model_of_few_positions_is_compared(said, tmp_path):
     weights = random_weights(dataclasses.replace(SMALL, positions=8), 5)
     (tmp_path / "short.bin").write_bytes(model_file(weights))
@@ -166,6 +167,7 @@ def test_the_check_against_float_has_limits(said, monkeypatch):
     assert [line.split()[0] for line in out.splitlines()] == ["perplexity", "equal"]
 
 
+@pytest.mark.slow
 def test_weights_of_int4(said, tmp_path):
     """They are compared beside those of int8, whose limits alone are kept."""
     out, _ = said(0, "run", "small.bin", "--weights", "int4", "--check", "float")

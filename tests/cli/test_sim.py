@@ -211,7 +211,7 @@ def test_waves_writes_a_trace(here, capsys):
     assert files(here) == ["out/weft.vcd"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_waves_fails_if_a_result_differs(capsys, monkeypatch):
     real = weft.golden.matmul
     monkeypatch.setattr(weft.golden, "matmul", lambda a, b: real(a, b) + (a.shape[0] == 16))

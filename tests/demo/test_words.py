@@ -90,6 +90,7 @@ def test_a_word_needs_two_windows(heard, found):
     assert demo_words.spotted(heard) == found
 
 
+@pytest.mark.slow
 def test_the_network_hears_what_is_spoken(program):
     """The sentence of the demonstration, and five others, of which it may get one wrong."""
     rng = np.random.default_rng(11)

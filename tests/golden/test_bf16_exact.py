@@ -160,6 +160,7 @@ def test_edges(addends):
     check(triples)
 
 
+@pytest.mark.slow
 def test_all_addends():
     """All addends with every product of a few edges."""
     few = both_signs(bits << 16 for bits in (0, 1, 0x80, 0x1F80, 0x3F80, 0x3F81, 0x5F80, 0x7F80))

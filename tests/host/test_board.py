@@ -23,7 +23,7 @@ CONFIGS = [
     Config(rows=2, cols=2, depth=1, a_words=32, b_words=32, bytes_in=1, bytes_out=1, lanes=1),
     Config(rows=2, cols=2, depth=1, a_words=32, b_words=32, bytes_in=64, bytes_out=64),
 ]
-ACK_TIMEOUT = 0.1
+ACK_TIMEOUT = 0.04
 GUARD = 600  # seconds after which a test hangs
 
 

@@ -93,6 +93,7 @@ def test_only_pieces_that_differ_are_sent():
     assert sent(board) == SIZE + PIECE
 
 
+@pytest.mark.slow
 def test_a_broken_upload_goes_on_at_every_frame(monkeypatch):
     monkeypatch.setattr(memory_test, "_SAMPLE", 1)
     monkeypatch.setattr(memory_test, "_PATTERNS", ())

@@ -52,6 +52,7 @@ def expected(config, a, b, *, a_zero_point=None, b_zero_point=None, bias=0, acti
 TYPE = st.sampled_from([np.int8, np.uint8])
 
 
+@pytest.mark.slow
 @settings(derandomize=True, deadline=None, max_examples=100)
 @given(
     config=st.sampled_from(CONFIGS), m=st.integers(1, 12), n=st.integers(1, 30),

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 from products import multiplies
 from rejects import rejects
+from tiers import quick
 
 from weft import Accelerator, Config
 from weft.host import serial_port
@@ -81,9 +82,9 @@ def test_rejects_a_file_that_is_no_port(tmp_path):
         SerialTransport(str(path), 115200)
 
 
-@pytest.mark.parametrize("noise, received", [
-    (b"", "nothing"), (b"login: WF", "9 other bytes"),
-])
+@pytest.mark.parametrize("noise, received", quick(1, [
+    (b"login: WF", "9 other bytes"), (b"", "nothing"),
+]))
 def test_rejects_another_device(line, soon, monkeypatch, noise, received):
     line.silent = True
     real = SerialTransport.probe
@@ -101,7 +102,7 @@ def test_rejects_another_device(line, soon, monkeypatch, noise, received):
     assert f", received {received};" in str(error.value)
 
 
-@pytest.mark.parametrize("rate", [1_000_000, 12_000_000])
+@pytest.mark.parametrize("rate", quick(1, [1_000_000, 12_000_000]))
 def test_finds_the_baud_rate_of_a_board(line, monkeypatch, rate):
     """The board answers at one rate only."""
     real = SerialPort.__init__
@@ -133,6 +134,7 @@ def test_skips_a_baud_rate_that_the_port_does_not_support(line, monkeypatch):
         assert transport.baud == RATES[1]
 
 
+@pytest.mark.slow
 def test_rejects_a_port_without_an_answer_at_any_rate(line, soon):
     line.silent = True
     with pytest.raises(TransportTimeout) as error:

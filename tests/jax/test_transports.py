@@ -34,6 +34,7 @@ def loss(p, x):
     return (jax.nn.relu(hidden).reshape(len(x), -1) @ p["w"]).sum() ** 2
 
 
+@pytest.mark.slow
 def test_large_operands_on_one_processor():
     """A callback of JAX may wait for a copy by the only thread, which waits for the callback."""
     if not hasattr(os, "sched_setaffinity"):
@@ -44,7 +45,7 @@ def test_large_operands_on_one_processor():
     assert (done.returncode, done.stdout) == (0, f"{600.0 * 600 * 2 * 2}\n"), done.stderr
 
 
-@pytest.mark.slow  # a simulation model
+@pytest.mark.long
 def test_the_simulated_core_gives_the_bits_of_golden():
     from weft.sim.transport import SimTransport
 

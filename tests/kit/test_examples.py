@@ -24,6 +24,7 @@ def test_total_equals_numpy(config):
     assert simulate(config, a, b) == want % (1 << 32)
 
 
+@pytest.mark.slow
 def test_runs_from_its_kit(kits, tmp_path, monkeypatch, capsys):
     (tmp_path / "config.toml").write_bytes(kits("axi")[1]["config.toml"])
     monkeypatch.chdir(tmp_path)

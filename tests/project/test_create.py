@@ -225,6 +225,7 @@ def signals(vcd):
             return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [
     pytest.param("product", marks=pytest.mark.slow),
     pytest.param("network", marks=pytest.mark.long),

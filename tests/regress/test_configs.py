@@ -29,6 +29,7 @@ def test_the_same_seed_gives_the_same_config():
     assert one == same != other
 
 
+@pytest.mark.slow
 def test_draws_every_value_of_every_field(configs):
     sizes = set(range(1, MAX_SIZE + 1))
     expected = {

@@ -41,6 +41,7 @@ def test_each_outcome_has_its_reason(rows, limits, failure, detail):
     assert logs == ({"test.log": b"log of icarus"} if failure == "wrong" else {})
 
 
+@pytest.mark.slow
 def test_finished_cases_are_not_repeated(monkeypatch, tmp_path):
     """Passed and wrong cases are kept; one that took too long runs again."""
     monkeypatch.setenv("FAKE_LOG", str(tmp_path / "log"))

@@ -56,6 +56,7 @@ def _golden(prompt, tokens):
     return [*small_program().open().generate(prompt, tokens)]
 
 
+@pytest.mark.long
 def test_a_story_by_the_command(board, tmp_path, capsys):
     """Twice: the second time the board has the model."""
     small_program().save(tmp_path / "small.weft")

@@ -14,6 +14,7 @@ from language_programs import (
     program_of,
     quantized,
 )
+from tiers import quick
 
 import weft
 from weft.golden.language import IntegerModel, Shape
@@ -123,11 +124,11 @@ def int4_core():
 
 
 # The words of a tile fill its beats of scales, or not: 2 and 3, 18 and 3, 4 and 3 words.
-@pytest.mark.parametrize("shape, tied, limit", [
+@pytest.mark.parametrize("shape, tied, limit", quick(2, [
     (SHAPE, True, 48),
-    (Shape(dim=288, layers=1, heads=6, kv_heads=2, hidden=40, vocab=24, positions=16), True, 16),
     (Shape(dim=64, layers=2, heads=2, kv_heads=2, hidden=33, vocab=16, positions=48), False, 16),
-])
+    (Shape(dim=288, layers=1, heads=6, kv_heads=2, hidden=40, vocab=24, positions=16), True, 16),
+]))
 def test_weights_of_int4(int4_core, shape, tied, limit):
     """Products read packed words; but ``wo`` does not where heads of 8 channels change places."""
     weights = quantized(shape, 3, tied, "int4")
@@ -139,6 +140,7 @@ def test_weights_of_int4(int4_core, shape, tied, limit):
     _check(int4_core, weights, program, [5, 2, shape.vocab - 1], limit)
 
 
+@pytest.mark.long
 def test_weights_of_int8_on_a_core_that_unpacks(int4_core):
     weights = quantized()
     program = program_of(weights, config=INT4_CORE)

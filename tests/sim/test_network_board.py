@@ -71,6 +71,7 @@ def test_the_bytes_on_the_wires_are_recorded(tmp_path):
     assert found["<"][0] > found[">"][0]
 
 
+@pytest.mark.slow
 def test_errors_and_aborts_over_the_wires(driver):
     driver.write(at(0), bytes(128))
     report = driver.run(at(0), at(800), timeout=TIMEOUT)

@@ -86,7 +86,7 @@ def outcome(runner, program, timing):
 
 
 @pytest.mark.parametrize("latency, response", [
-    (1, SLVERR), (40, DECERR),
+    (1, SLVERR), pytest.param(40, DECERR, marks=pytest.mark.slow),
     *(pytest.param(*case, marks=pytest.mark.long) for case in ((1, DECERR), (40, SLVERR))),
 ])
 @pytest.mark.parametrize("kind", ["list", "load", "log"])

@@ -125,6 +125,7 @@ def test_fails_without_tests(benches):
         benches(testcase="nothing")
 
 
+@pytest.mark.slow
 def test_fails_if_the_simulator_hangs(benches, tmp_path, monkeypatch):
     (tmp_path / "hanging_bench.py").write_text(
         "import cocotb, time\n\n@cocotb.test()\nasync def hangs(dut):\n    time.sleep(600)\n"

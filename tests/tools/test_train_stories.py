@@ -89,13 +89,14 @@ def test_greedy_text_ends_and_does_not_loop(program, prompt):
     assert len(set(runs)) == len(runs)
 
 
+@pytest.mark.slow
 def test_sampled_texts_are_different_stories(program):
     session = program.open()
     texts = {"".join(session.generate("", 60, temperature=1.0, seed=seed)) for seed in range(3)}
     assert len(texts) == 3
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_held_out_stories_are_known_better_than_by_trigrams(tool, program):
     texts, held_out = tool.corpus()
     assert not {*texts} & {*held_out}

@@ -64,6 +64,7 @@ def test_axi_master_has_all_channels():
     assert pins["m_axi_rdata"].shape == 8 * CONFIG.bytes_in
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bus, clocks", [
     ("stream", 2), pytest.param("wishbone", 1, marks=pytest.mark.slow),
 ])

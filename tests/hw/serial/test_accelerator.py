@@ -58,6 +58,7 @@ def exchange(config, *frames, answers, limit):
     return received
 
 
+@pytest.mark.slow
 def test_matrix_product_over_the_wires():
     scenario = Scenario(CONFIG)
     a, b = scenario.operands(2, 2, 3)

@@ -68,6 +68,7 @@ def test_results_equal_the_formula(tmp_path, bus):
     assert program.steps[1].operators == ("DEPTHWISE_CONV_2D", "LOGISTIC")
 
 
+@pytest.mark.slow
 def test_weights_that_do_not_fit_are_sent_with_each_block(tmp_path):
     rng = np.random.default_rng(2)
     tensors = [tensor((1, 50, 200), zero=-3)]

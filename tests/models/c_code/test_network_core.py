@@ -391,7 +391,7 @@ def test_digits_on_a_simulated_core(tmp_path):
     registers.close()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_core_without_loads(tmp_path):
     """The C code writes weights, parameters and a table; what no memory has is refused."""
     from weft.sim.mmio import SimRegisters

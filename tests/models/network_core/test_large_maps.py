@@ -104,7 +104,7 @@ def test_no_core_has_so_many_words():
         compile_network_core(expanding(), target_of(CHIP), batch=600)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_mobilenet_v2_of_160_x_160():
     """384,608 bytes of weights need a program memory, and 384,000 bytes of maps a larger chip."""
     graph = mobilenet_v2(160)

@@ -242,6 +242,7 @@ def test_shares_that_cannot_be_better_change_nothing(seed, pace, monkeypatch):
     assert schedule_buffers(demands, small, pace=pace) == found
 
 
+@pytest.mark.slow
 def test_shares_that_cannot_be_better_end_soon(monkeypatch):
     """Less than half of the places are computed."""
     taken = []

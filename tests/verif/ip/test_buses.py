@@ -38,6 +38,7 @@ def benches(ip, simulator, verilog=None, **options):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", tiers(
     CASES, long={
         "apb", "apb-clocks", "stream-bf16-clocks", "axi-wide", "axi-clocks-verilator", "wishbone",
@@ -54,6 +55,7 @@ def test_benches_pass(case):
 TESTED = Ip(config=TINY, bus="stream")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("port, value, testcase, message", [
     ("m_axis_tdata", "m_axis_tready", "products", "must stay until|word 0"),
     pytest.param(
