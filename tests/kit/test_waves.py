@@ -18,7 +18,7 @@ def test_draws_levels_and_values():
 
 @pytest.mark.parametrize("bus, more", [
     ("axi", {}), ("dma", {}), *(
-        pytest.param(bus, fields, marks=pytest.mark.slow)
+        pytest.param(bus, fields, marks=pytest.mark.slow if bus == "stream" else pytest.mark.long)
         for bus, fields in (*((bus, {}) for bus in BUSES if bus not in ("axi", "dma")),
                             ("wishbone", {"pipelined": True}))
     ),

@@ -54,6 +54,7 @@ def test_errors_of_the_bus_are_raised(core):
         core.write(0, 1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("bus", [
     pytest.param("axi", marks=pytest.mark.slow),
     *(pytest.param(bus, marks=pytest.mark.long) for bus in ("wishbone", "apb")),

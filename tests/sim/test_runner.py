@@ -38,7 +38,8 @@ def benches(tiny, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("names, count", [
-    (["flow/idle=0", "shapes"], 4), (["flow", "shapes"], 10),
+    (["flow/idle=0", "shapes"], 4),
+    pytest.param(["flow", "shapes"], 10, marks=pytest.mark.long),
 ])
 def test_benches_of_a_name(benches, names, count):
     assert benches(testcase=names).tests == count

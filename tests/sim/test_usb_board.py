@@ -14,7 +14,7 @@ CORE = small_network_core(
 )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("high", "microseconds"), [
     (True, (5, 25)), pytest.param(False, (80, 300), marks=pytest.mark.long),
 ])

@@ -50,7 +50,7 @@ def test_a_list_in_the_simulator_of_amaranth(case):
     check(case, status["state"], status["error"], status["memory"])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_list_in_icarus_takes_the_same_cycles(case):
     state, error, cycles, memory = icarus_list(CHIP, *places(case))
     check(case, state, error, memory)

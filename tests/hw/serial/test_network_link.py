@@ -123,7 +123,7 @@ def test_rejects_invalid_frames(fast):
     assert run(bench, fast) == {5: b"a" * 8}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_frames_of_the_maximum_size_wait_in_the_link(fast):
     payload = bytes(range(250)) * 4
 

@@ -132,6 +132,7 @@ def test_random_networks_of_several_lists():
     assert max(found) > 2 and found.count(1) < len(found) // 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("first", [
     pytest.param(12, marks=pytest.mark.slow), pytest.param(44, marks=pytest.mark.long),
 ])

@@ -141,6 +141,7 @@ def test_the_lines_of_a_core():
     assert not any("16 bits" in line for line in operator_lines(MICRO))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("config", quick(1, [ROW, EARLY_ROW]))
 def test_the_simulated_core_takes_the_predicted_cycles(config):
     data, x, expected = stream(*CASES[0], count=6)
