@@ -74,6 +74,7 @@ def test_every_folder_with_modules_is_a_package():
     assert [folder for folder in sorted(folders) if f"{folder}/__init__.py" not in files()] == []
 
 
+@pytest.mark.slow
 def test_wheel_has_every_file(wheel):
     with zipfile.ZipFile(wheel) as archive:
         held = {n: archive.read(n) for n in archive.namelist() if ".dist-info/" not in n}

@@ -27,7 +27,7 @@ STATIC = "--placer", "static"
     ("icesugar-pro", "LFE5U-25F", ("--25k", "--speed", "6", "--package", "CABGA256", *STATIC)),
     ("tang-nano-20k", "GW2AR-18C", (
         "--device", "GW2AR-LV18QN88C8/I7", "--vopt", "family=GW2A-18C",
-        "--placer-heap-beta", "0.65", "--freq", "105",
+        "--placer-heap-beta", "0.65", "--freq", "102",
     )),
     ("tang-nano-9k", "GW1NR-9C", (
         "--device", "GW1NR-LV9QN88PC6/I5", "--vopt", "family=GW1N-9C",

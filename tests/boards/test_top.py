@@ -84,6 +84,7 @@ def test_a_core_for_networks_on_a_board():
     assert design.board.divisor == 37
 
 
+@pytest.mark.slow
 def test_a_board_of_full_size(icebreaker):
     board = BOARDS["icebreaker"]
     design = prepare(board, board.config)

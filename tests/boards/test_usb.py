@@ -44,6 +44,7 @@ def test_the_page_has_the_boards_with_usb():
     assert said == {name: "high" if pins == ULPI else "full" for name, pins in SPEEDS.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", tiers(
     {name: name for name in SPEEDS}, "ulx3s-25f",
     long={*SPEEDS} - {"ulx3s-25f", "ecpix5-85f"},

@@ -68,6 +68,7 @@ def test_every_flag_has_a_colour_a_place_and_a_legend(tmp_path, flag):
         assert share(picture[LEGEND], other) > 0
 
 
+@pytest.mark.slow
 def test_heights_are_shares(tmp_path):
     """Busy in one cycle of four, a lane is a quarter as high."""
     full = share(draw(tmp_path / "a.png", np.full(40_000, RESULT))[WHOLE, DATA], RESULT)
@@ -87,6 +88,7 @@ def test_starved_and_stalled_share_a_lane(tmp_path):
     assert rows[0].max() < rows[1].min() <= rows[0].max() + 3
 
 
+@pytest.mark.slow
 def test_starved_and_stalled_at_once_stay_in_their_lane(tmp_path):
     picture = draw(tmp_path / "a.png", np.full(300, STARVED | STALLED))
     assert share(picture[WHOLE, DATA], STALLED) == 0

@@ -128,6 +128,7 @@ def test_a_rate_that_nothing_reaches_is_missed(run):
     assert said.endswith(f"{rule}, by the estimates\n")
 
 
+@pytest.mark.slow
 def test_a_known_design_that_does_not_fit_by_its_estimate_loses_for_a_reason(run):
     explored(run, "--designs", 1, "--seeds", 1)
     large = Config(target="ecp5", rows=16, cols=16, dsp_cols=0)
@@ -209,6 +210,7 @@ def test_records_one_family(run):
     assert said.count(" on iCE40UP5K, ") == 5 and " on LFE5U-25F, " not in said
 
 
+@pytest.mark.slow
 def test_packs_the_cores_of_boards(run):
     """Boards whose FPGAs have the same die share a core."""
     arguments = ["explore", "record", "--file", "new.json", "--jobs", 1, "--boards", "--packed"]
@@ -347,6 +349,7 @@ def test_places_cores_for_networks(run, few, monkeypatch):
     assert "Estimated and measured clock" not in text and ">nJ<" not in text
 
 
+@pytest.mark.slow
 def test_a_known_core_that_does_not_hold_the_networks_has_no_figures(run, few):
     config = dataclasses.replace(NETWORKS_25F.config, words=16)
     point = Point(BOARDS["ulx3s-25f"].built_for("networks").device, config)

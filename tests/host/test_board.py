@@ -7,6 +7,7 @@ from golden_board import GoldenBoard
 from golden_stream import GoldenStream
 from products import operands
 from rejects import rejects
+from tiers import quick
 
 from weft.commands import HEADER_BYTES, Job, JobFlag, Load, Region
 from weft.config import Config
@@ -59,7 +60,7 @@ def test_products_over_a_reliable_link(config):
 
 
 @named
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", quick(1, [0, 1]))
 def test_retransmits_damaged_commands(fault, seed):
     faults = Faults(FAULTS[fault], chance=0.2, seed=seed)
     board = Board(to_board=faults)
@@ -69,7 +70,7 @@ def test_retransmits_damaged_commands(fault, seed):
 
 
 @named
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", quick(1, [0, 1]))
 def test_repeats_requests_without_an_answer(fault, seed):
     kinds = [FrameType.REGISTERS, FrameType.ABORTED, FrameType.ACK, FrameType.ERROR]
     faults = Faults(FAULTS[fault], chance=0.2, seed=seed, kinds=kinds)

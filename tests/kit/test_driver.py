@@ -24,7 +24,7 @@ CONFIGS = {
 }
 SHAPES = [(1, 1, 1), (5, 7, 9), (33, 20, 64), (2, 50, 3), (40, 1, 17), (5, 13, 300), (2, 1, 1999)]
 # The C code for wishbone and apb differs from the one for axi only in names.
-buses = pytest.mark.parametrize("bus", tiers({bus: bus for bus in BUSES}, "axi", "dma"))
+buses = pytest.mark.parametrize("bus", tiers({bus: bus for bus in BUSES}, "axi"))
 OK, BUSY = 0, 1
 ERR_ID, ERR_TIMEOUT, ERR_SHAPE, ERR_STRIDE, ERR_NO_SPACE = -1, -2, -3, -4, -5
 ERR_STALE, ERR_EPILOGUE = -9, -10

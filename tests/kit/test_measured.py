@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import pytest
 from rejects import rejects
 
 from weft.boards.devices import DEVICES
@@ -27,6 +28,7 @@ class FakeToolchain:
         return SimpleNamespace(used=used, fmax=125.04, critical_path="from a to b")
 
 
+@pytest.mark.slow
 def test_text_has_area_and_clock(tmp_path):
     text = measure(CORE, PART, FakeToolchain(), folder=tmp_path, seed=3)
     assert "core alone on LFE5U-25F, from Yosys and nextpnr, seed 3: **125.0 MHz**" in text

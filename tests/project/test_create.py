@@ -150,6 +150,7 @@ def test_make_alone_prints_the_verbs(tmp_path, facts):
     assert [path.name for path in (tmp_path / "mine").iterdir() if path.name == "core"] == []
 
 
+@pytest.mark.slow
 def test_run_fails_if_the_core_differs(product, network):
     """Exit code 1, and the line says so: the core's result is changed on its way."""
     for folder, old, new, what in (

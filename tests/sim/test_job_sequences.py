@@ -33,7 +33,8 @@ from weft.network_core.descriptors import (
 from weft.sim.network_core import HostTraffic, NetworkSimulation
 
 CHIPS = [
-    SIMULATED, MICRO, ROW, EARLY, pytest.param(EARLY_ROW, marks=pytest.mark.long),
+    SIMULATED, MICRO, EARLY, pytest.param(ROW, marks=pytest.mark.slow),
+    pytest.param(EARLY_ROW, marks=pytest.mark.long),
     *(pytest.param(config, marks=pytest.mark.slow) for config in SIMULATED_SLOWLY),
     *(pytest.param(config, marks=pytest.mark.long) for config in SIMULATED_LONG),
 ]

@@ -110,6 +110,7 @@ def test_sampled_texts(core, temperature, min_p, seed):
         _check(core, weights, program, prompt, min(length + 4, 48), how, length)
 
 
+@pytest.mark.slow
 def test_texts_in_a_row_depend_on_their_seeds_alone(core):
     """With stalls of the host, and with a greedy text between them."""
     weights = quantized()

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tiers import quick
 
 import weft
 from tools.llama2c_writer import model_file, tokenizer_file
@@ -78,7 +79,9 @@ def program():
     return weft.load(MODEL)
 
 
-@pytest.mark.parametrize("prompt", ["", "One day, a girl named Mia", "Tom had a nice red ball."])
+@pytest.mark.parametrize(
+    "prompt", quick(1, ["", "One day, a girl named Mia", "Tom had a nice red ball."])
+)
 def test_greedy_text_ends_and_does_not_loop(program, prompt):
     session = program.open()
     text = prompt + "".join(session.generate(prompt, 250))

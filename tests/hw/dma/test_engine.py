@@ -248,6 +248,7 @@ def test_bad_descriptors_are_dropped():
     assert run(program, errors=(0, 0, 2)).memory == program.expected
 
 
+@pytest.mark.slow
 def test_an_error_marks_the_job_that_it_belongs_to():
     """Errors in operands loaded before, fed, or of a job that keeps its sums; and in results."""
     config = CONFIGS["3x4x2"]
@@ -265,6 +266,7 @@ def test_an_error_marks_the_job_that_it_belongs_to():
     run(program, bad=bad, errors=None)
 
 
+@pytest.mark.slow
 def test_bad_addresses_are_dropped_before_any_access():
     """They change nothing for the good jobs around them."""
     program = program_of(CONFIGS["3x4x2"], 4, jobs=2, size=1 << 13)

@@ -269,6 +269,7 @@ def test_latency_of_a_read(kind):
     ]
 
 
+@pytest.mark.slow
 def test_a_stream_of_writes():
     """A word each cycle within a row; the next row opens when its first beat is at the port."""
     one = bench("x16, beats of 16", interval=500)

@@ -98,6 +98,7 @@ def digits(request, tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("digits", ["axi", "dma"], indirect=True)
 @pytest.mark.parametrize("level", quick(1, ["-O3", "-O0"]))
 def test_needs_no_library_function(digits, level):

@@ -217,7 +217,7 @@ def an_input(rng):
     ], set()
 
 
-@pytest.mark.parametrize("config", [LARGE, SIMULATED])
+@pytest.mark.parametrize("config", quick(1, [LARGE, SIMULATED]))
 @pytest.mark.parametrize("make", [
     delay_line, exchanged, turned, constant, unchanged, own_window, later_list, in_place,
     written_twice, output, an_input,

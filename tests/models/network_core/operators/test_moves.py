@@ -16,7 +16,7 @@ from weft.sim.network_core import SimulatedRunner
 CORES = pytest.mark.parametrize("config", [
     pytest.param(config, id=config.array.name, marks=marks)
     for config, marks in (
-        (LARGE, ()), (SMALL, pytest.mark.slow), (ODD, pytest.mark.slow), (SPRAM, ()),
+        (LARGE, ()), (SMALL, pytest.mark.slow), (ODD, pytest.mark.long), (SPRAM, pytest.mark.slow),
     )
 ])
 

@@ -16,7 +16,7 @@ from weft.sim.network_core import SimulatedRunner
 CORES = pytest.mark.parametrize("config", [
     pytest.param(config, id=config.array.name, marks=marks)
     for config, marks in (
-        (LARGE, ()), (SMALL, pytest.mark.slow), (ODD, pytest.mark.long), (SPRAM, ()),
+        (LARGE, ()), (SMALL, pytest.mark.slow), (ODD, pytest.mark.long), (SPRAM, pytest.mark.slow),
     )
 ])
 TYPES = pytest.mark.parametrize("dtype", quick(1, [np.int8, np.uint8]))

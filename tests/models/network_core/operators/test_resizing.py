@@ -11,7 +11,7 @@ from weft.models.network_core.division import divide
 CORES = pytest.mark.parametrize("config", [
     pytest.param(config, id=config.array.name, marks=marks)
     for config, marks in (
-        (LARGE, ()), (SMALL, pytest.mark.slow), (ODD, pytest.mark.long), (SPRAM, ()),
+        (LARGE, ()), (SMALL, pytest.mark.slow), (ODD, pytest.mark.long), (SPRAM, pytest.mark.slow),
     )
 ])
 KERNELS = pytest.mark.parametrize("kernel", ["tflite.resize_bilinear", "litert.resize_bilinear"])
