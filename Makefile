@@ -75,11 +75,11 @@ gatesim:  ## simulate the board's netlist, gate by gate: make gatesim BOARD=iceb
 	@$(SETUP) sim
 	@$(RUN) weft gatesim $(BOARD) $(ARGS)
 
-test:  ## run the quick tests, on all cores (12 minutes on two cores)
+test:  ## run the quick tests, on all cores (10 minutes on two cores)
 	@$(SETUP) test
 	@$(RUN) $(PYTEST) -m 'not slow and not long' $(ARGS)
 
-test-all:  ## run all tests except the long ones: more designs and sizes (31 minutes on two cores)
+test-all:  ## run all tests except the long ones: more designs and sizes (21 minutes on two cores)
 	@$(SETUP) test
 	@$(RUN) $(PYTEST) -m 'not long' $(ARGS)
 

@@ -76,6 +76,7 @@ def test_an_lstm_is_a_part_of_the_list(case, config):
             same(session, x[:2], expected[:2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", quick(1, [ROW, EARLY_ROW]))
 def test_the_simulated_core_takes_the_predicted_cycles(config):
     data = between_layers(3, 5, 7, {})

@@ -134,7 +134,7 @@ def test_a_large_transpose(config, shape, axes):
 
 @pytest.mark.parametrize("config", tiers(
     {"3x4x4": SIMULATED, "program": PROGRAM, "microprogram": MICRO, "early": EARLY, "row": ROW},
-    "3x4x4", "program",
+    "3x4x4",
 ))
 def test_on_the_simulated_core(config):
     """The hardware has the bytes of golden, in the predicted cycles."""
