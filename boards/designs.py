@@ -36,7 +36,7 @@ ECP5_85F = PRESETS["ecp5-85f"].config
 # result in each cycle and an operand register for each 2 x 2 PEs, nextpnr ended with an error.
 GOWIN_18 = Config(
     target="gowin", rows=4, cols=4, depth=8, hop=4, lanes=1, jobs=2, activation="none",
-    scale_cycles=4, a_words=512, b_words=512, bytes_in=8, bytes_out=1,
+    scale_cycles=2, a_words=512, b_words=512, bytes_in=8, bytes_out=1,
 )
 # With so few PEs, plain products need less than the corrector of fast inner products.
 GOWIN_9 = replace(GOWIN_18, rows=2, cols=2, depth=4, multiplier="plain", scale_cycles=8)

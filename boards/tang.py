@@ -30,7 +30,7 @@ class TangNano20kPlatform(GowinPlatform):
 
 BOARDS = (
     Board(
-        name="tang-nano-20k", platform=TangNano20kPlatform, config=GOWIN_18, clock=105,
+        name="tang-nano-20k", platform=TangNano20kPlatform, config=GOWIN_18, clock=102,
         baud=1_000_000, bridge="BL616", price="$",
         leds={"alive": ("led", 0), "busy": ("led", 1), "error": ("led", 2)},
         programmers=(("openFPGALoader", "-b", "tangnano20k"),),

@@ -11,6 +11,9 @@ from weft.boards.flows.flow import Flow
 __all__ = ["GowinFlow"]
 
 
+# Adders of at most 10 bits become LUTs. nextpnr puts a flip-flop beside the LUT before it, but not
+# beside an ALU; so an array has half of the ALUs, and takes fewer places (docs/notes/gowin.md).
+SHORT_ADDERS = "techmap -map +/techmap.v t:$alu r:Y_WIDTH<=10 %i"
 # The option of nextpnr that names a die.
 _FAMILY = "family="
 
@@ -45,7 +48,11 @@ class GowinFlow(Flow):
 
     def __init__(self, device="GW2AR-18C", die="GW2A-18C"):
         self.device = device
-        self.synthesis = f"synth_gowin -family {die[:4].lower()} -nodsp"
+        synthesis = f"synth_gowin -family {die[:4].lower()} -nodsp"
+        self.synthesis = "\n".join([
+            f"{synthesis} -top top -run begin:map_gates", SHORT_ADDERS, "opt",
+            f"{synthesis} -run map_gates:",
+        ])
         self.packer_options = "-d", die
 
     def on(self, device):

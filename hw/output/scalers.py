@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from weft.hw.delay import MultiCycle, pipeline
 from weft.hw.fabrics import FABRICS
-from weft.latencies import HALVED_CYCLES, SCALER_STAGES, scale_product
+from weft.latencies import DIGIT_STAGES, SCALER_STAGES, scale_product
 
 __all__ = [
     "SCALERS", "OnnxScaler", "ScaleProduct", "Scaler", "SingleScaler", "TfliteScaler",
@@ -19,8 +19,9 @@ class ScaleProduct(wiring.Component):
 
     With ``cycles`` of 1: four products of 16 x 16 bits, and their sum. Otherwise: a digit of
     ``32 / cycles`` bits of ``b`` a cycle, from the lowest on, is multiplied by ``a``. A cycle later
-    the product is added to the upper half of a sum that shifts right. Digits of 4 or 8 bits are
-    multiplied in two halves, which takes one cycle more.
+    the product is added to the upper half of a sum that shifts right. A digit of 16 bits has two
+    products of 16 x 16 bits. Digits of 4 or 8 bits are multiplied in two halves. Both take
+    `weft.latencies.DIGIT_STAGES` cycles more.
 
     Parameters
     ----------
@@ -59,7 +60,7 @@ class ScaleProduct(wiring.Component):
     @classmethod
     def stable(cls, cycles):
         """Cycles for which ``o_extra`` is valid."""
-        return max(1, cycles - 1 - (cycles in HALVED_CYCLES))
+        return max(1, cycles - 1 - DIGIT_STAGES.get(cycles, 0))
 
     def __init__(self, *, a, constant, extra, cycles, target):
         self.constant = constant
@@ -80,15 +81,11 @@ class ScaleProduct(wiring.Component):
         return m
 
     def _at_once(self, m):
-        high = self.a[16:].as_signed() if self.shape.signed else self.a[16:]
-        a, b = (self.a[:16], high), (self.b[:16], self.b[16:])
-        parts = {}
-        for x in range(2):
-            for y in range(2):
-                part = FABRICS[self.target].multiplier(a=a[x].shape(), b=b[y].shape())
-                m.submodules[f"part_{x}{y}"] = part
-                m.d.comb += [part.a.eq(a[x]), part.b.eq(b[y])]
-                parts[x, y] = part.product
+        parts = {
+            (x, y): self._part(m, a, b, f"{x}{y}")
+            for x, a in enumerate(self._halves(self.a))
+            for y, b in enumerate((self.b[:16], self.b[16:]))
+        }
         outer = Cat(parts[0, 0], parts[1, 1])
         if self.constant:
             zeros = (self.constant & -self.constant).bit_length() - 1
@@ -98,6 +95,32 @@ class ScaleProduct(wiring.Component):
         m.d.sync += self.product.eq(Cat(s_outer[:16], s_outer[16:] + s_middle))
         m.d.comb += self.o_extra.eq(pipeline(m, self.extra, self.latency(1), "extra"))
 
+    def _halves(self, a):
+        return a[:16], a[16:].as_signed() if self.shape.signed else a[16:]
+
+    def _part(self, m, a, b, name):
+        """The product of 16 bits each, `DSP_MULTIPLIER` cycles later."""
+        m.submodules[f"part_{name}"] = part = FABRICS[self.target].multiplier(
+            a=a.shape(), b=b.shape()
+        )
+        m.d.comb += [part.a.eq(a), part.b.eq(b)]
+        return part.product
+
+    def _digit_product(self, m, a, digit):
+        """The product of ``a`` and a digit, `DIGIT_STAGES` cycles later."""
+        if len(digit) == 16:
+            low, high = (
+                self._part(m, half, digit, n) for n, half in enumerate(self._halves(a))
+            )
+            return low + (high << 16)
+        if self.cycles not in DIGIT_STAGES:
+            return a * digit
+        half = len(digit) // 2
+        low, high = (
+            pipeline(m, a * digit[n : n + half], 1, f"half_{n}") for n in (0, half)
+        )
+        return low + (high << half)
+
     def _by_digits(self, m):
         bits = 32 // self.cycles
         remaining = Signal(range(self.cycles + 1))  # digits
@@ -106,11 +129,9 @@ class ScaleProduct(wiring.Component):
         b, low = Signal(32, reset_less=True), Signal(32, reset_less=True)
         high = Signal(signed(33) if self.shape.signed else 33, reset_less=True)
         extra = Signal.like(self.extra, reset_less=True)
-        first, term = remaining == self.cycles, a * b[:bits]
-        if self.cycles in HALVED_CYCLES:
-            half = bits // 2
-            h_terms = [pipeline(m, a * b[n : n + half], 1, f"half_{n}") for n in (0, half)]
-            first, term = pipeline(m, first, 1, "first"), h_terms[0] + (h_terms[1] << half)
+        stages = DIGIT_STAGES.get(self.cycles, 0)
+        term = self._digit_product(m, a, b[:bits])
+        first = pipeline(m, remaining == self.cycles, stages, "first")
         p_first = Signal()
         p_term = Signal(term.shape(), reset_less=True)
         total = Mux(p_first, Const(self.constant, high.shape()), high) + p_term
@@ -121,8 +142,12 @@ class ScaleProduct(wiring.Component):
             high.eq(total >> bits),
             low.eq(Cat(low[bits:], total[:bits])),
         ]
+        d_extra = Signal.like(self.extra, reset_less=True)
         with m.If(remaining == 1):
-            m.d.sync += self.o_extra.eq(extra)
+            m.d.sync += d_extra.eq(extra)
+        # Stays for ``cycles`` cycles, which is too short for products with more stages.
+        late = max(0, stages + 2 - self.cycles)
+        m.d.comb += self.o_extra.eq(pipeline(m, d_extra, late, "d_extra"))
         with m.If(self.start):
             m.d.sync += [
                 remaining.eq(self.cycles), a.eq(self.a), b.eq(self.b), extra.eq(self.extra),

@@ -6,7 +6,7 @@ They are data for the hardware and for the cycle model.
 from dataclasses import dataclass
 
 __all__ = [
-    "BF16_MAC", "CLAMP", "CORRECTION", "DSP_MULTIPLIER", "GOWIN_MULTIPLIER", "HALVED_CYCLES",
+    "BF16_MAC", "CLAMP", "CORRECTION", "DIGIT_STAGES", "DSP_MULTIPLIER", "GOWIN_MULTIPLIER",
     "ICE40_DSP_ACCUMULATOR", "ICE40_SKEWED_QUAD",
     "LOGIC_MULTIPLIER", "MEMORY_READ", "OPERAND_SUMS_READ", "RELEASE", "ROW_SUM", "SCALER_STAGES",
     "STEP", "TABLE", "TWO_STAGE_MAC", "UNPACKER", "SerialSchedule", "bf16_join", "bf16_output",
@@ -38,7 +38,9 @@ CORRECTION = ROW_SUM + 2  # the corrected sums of a fast inner product
 SCALER_STAGES = {"tflite": (2, 4), "single": (0, 5), "onnx": (5, 7)}
 CLAMP = 5  # from a scaled sum to its int8 result
 TABLE = MEMORY_READ + 1  # from a result to its entry of the activation table
-HALVED_CYCLES = 4, 8  # cycles of a scale product whose digits are multiplied in two halves
+# Registers between a digit of a scale and its product, by the cycles of a product: two multipliers,
+# or two halves of the digit.
+DIGIT_STAGES = {2: DSP_MULTIPLIER, 4: 1, 8: 1}
 
 
 def tree(terms: int) -> int:
@@ -48,7 +50,7 @@ def tree(terms: int) -> int:
 
 def scale_product(cycles: int) -> int:
     """Latency of the product of a sum and its scale, one every ``cycles`` cycles."""
-    return DSP_MULTIPLIER + 2 if cycles == 1 else cycles + 2 + (cycles in HALVED_CYCLES)
+    return DSP_MULTIPLIER + 2 if cycles == 1 else cycles + 2 + DIGIT_STAGES.get(cycles, 0)
 
 
 def scaler(mode: str, cycles: int) -> int:
