@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from amaranth.hdl import Cat, DriverConflict, Module, Mux, signed
+from amaranth.hdl import Cat, DriverConflict, Module, Mux, Signal, signed
 from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
@@ -23,11 +23,13 @@ LAYOUTS = [
 
 
 class Block(wiring.Component):
-    """A memory, a signed sum, a switch, a record and combinational logic."""
+    """A memory, a signed sum, a switch, a record, and logic in two modules, one after the other."""
 
     address: In(3)
     en: In(1)
     pair: In(PAIR)
+    bias: In(signed(6))
+    biased: Out(signed(8))
     total: Out(signed(9))
     word: Out(8)
     other: Out(PAIR)
@@ -35,12 +37,15 @@ class Block(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
+        m.submodules.doubler = doubler = Module()
+        doubled = Signal(signed(7))
+        doubler.d.comb += doubled.eq(self.bias << 1)
         m.submodules.memory = rows = memory.Memory(shape=8, depth=8, init=range(8))
         read, write = rows.read_port(), rows.write_port()
         m.d.comb += [
             read.addr.eq(self.address), write.addr.eq(self.address + 1), write.en.eq(self.en),
             write.data.eq(Cat(self.pair.y, self.total)), self.word.eq(read.data),
-            self.parity.eq(self.total.xor()),
+            self.parity.eq(self.total.xor()), self.biased.eq(doubled + self.pair.x),
         ]
         with m.If(self.en):
             m.d.sync += self.total.eq(self.total - self.pair.x)
@@ -55,12 +60,13 @@ class Block(wiring.Component):
 def trace(seed, **options):
     """Random inputs, and all outputs in each cycle and between two sets."""
     dut, rng, found = Block(), random.Random(seed), []
-    outputs = dut.total, dut.word, dut.other, dut.parity
+    outputs = dut.total, dut.word, dut.other, dut.parity, dut.bias, dut.biased
 
     async def bench(ctx):
         for _ in range(60):
             ctx.set(dut.address, rng.randrange(8))
             ctx.set(dut.en, rng.randrange(2))
+            ctx.set(dut.bias, rng.randrange(-32, 32))
             if rng.randrange(2):
                 ctx.set(dut.pair, {"x": rng.randrange(-16, 16), "y": rng.randrange(8)})
             else:

@@ -12,7 +12,7 @@ from weft.hw.output.scalers import ScaleProduct
 EDGES = [0, 1, 2, 0xFFFF, 0x10000, 0x7FFFFFFF, 0x80000000, 0xFFFF0000, 0xFFFFFFFF]
 
 
-@pytest.mark.parametrize("cycles", quick(3, [1, 4, 32, 2, 8, 16]))
+@pytest.mark.parametrize("cycles", quick(4, [1, 4, 32, 2, 8, 16]))
 @pytest.mark.parametrize("a, constant", [(signed(32), 0), (signed(32), 1 << 30), (unsigned(32), 0)])
 @pytest.mark.parametrize("wait", [0, 3])
 def test_products_are_exact_and_carry_extra(a, constant, cycles, wait):
