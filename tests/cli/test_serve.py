@@ -82,7 +82,7 @@ def test_serves_the_core_of_the_options(monkeypatch, tmp_path):
     assert (found[2].array.rows, found[2].words) == (2, 2048)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_network_runs_on_a_shared_core_for_networks(tmp_path, capsys):
     pytest.importorskip("tflite")
     (tmp_path / "network_core.toml").write_text(CHIP)

@@ -45,7 +45,7 @@ def test_large_operands_on_one_processor():
     assert (done.returncode, done.stdout) == (0, f"{600.0 * 600 * 2 * 2}\n"), done.stderr
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_simulated_core_gives_the_bits_of_golden():
     from weft.sim.transport import SimTransport
 

@@ -140,7 +140,6 @@ class Wire:
         self.received.put(b"")  # the end
 
 
-@pytest.mark.long
 def test_a_broken_upload_goes_on(monkeypatch):
     monkeypatch.setattr(network_driver, "MAX_CHECK", 2048)
     monkeypatch.setattr(memory_test, "_SAMPLE", 1)

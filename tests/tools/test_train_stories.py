@@ -99,7 +99,7 @@ def test_sampled_texts_are_different_stories(program):
     assert len(texts) == 3
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_held_out_stories_are_known_better_than_by_trigrams(tool, program):
     texts, held_out = tool.corpus()
     assert not {*texts} & {*held_out}

@@ -38,7 +38,6 @@ def benches(ip, simulator, verilog=None, **options):
     )
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("case", tiers(
     CASES, long={
         "apb", "apb-clocks", "stream-bf16-clocks", "axi-wide", "axi-clocks-verilator", "wishbone",
