@@ -202,6 +202,9 @@ def of_int16(scale):
      "not ADD: LiteRT applies its activation, Weft and TFLite Micro do not"),
     ("SPACE_TO_BATCH_ND", "pad", tensor((4, 6)), tensor((4, 8)), {"padding": ((0, 0), (1, 1))},
      "tflite", PADS),
+    ("SVDF", "tflite.svdf", tensor((1, 6)), tensor((1, 6)), {"bias": None}, "tflite",
+     "not SVDF: TFLite Micro reads a bias that is not there (a known fault)"),
+    ("SVDF", "tflite.svdf", tensor((1, 6)), tensor((1, 6)), {"bias": np.zeros(6)}, "tflite", None),
     ("SPACE_TO_BATCH_ND", "pad", tensor((4, 6)), tensor((4, 6)), {"padding": ((0, 0), (0, 0))},
      "tflite", None),
 ])

@@ -271,6 +271,10 @@ class _Analysis:
             return "TFLite Micro has no such products, and Weft computes them as LiteRT"
         if self._mode == "tflite" and self._is_in_litert_only(node):
             return "TFLite Micro does not have it, and Weft computes it as LiteRT"
+        if (
+            self._mode == "tflite" and kernel == "tflite.svdf" and node.attributes["bias"] is None
+        ):
+            return "TFLite Micro reads a bias that is not there (a known fault)"
         pads = self._mode == "tflite" and node.operator == "SPACE_TO_BATCH_ND" and kernel == "pad"
         if pads and any(map(any, node.attributes["padding"])):
             return "TFLite Micro pads with bytes that it does not initialize (a known fault)"

@@ -85,6 +85,24 @@ def test_agreement_with_itself(network):
     assert agreement.top1 == 1
 
 
+def test_agreement_of_an_output_of_integers():
+    """Places of the largest elements, which are equal or not."""
+    require("onnx", "onnxruntime")
+    b = Builder()
+    y = b.node("Conv", b.input("x", [1, 2, 5, 5]), b.weights(3, 2, 5, 5))
+    data = b.bytes(b.node("ArgMax", b.node("Flatten", y), axis=1, keepdims=0), dtype=np.int64)
+    samples = b.rng.normal(size=(60, 2, 5, 5)).astype(np.float32)
+    prepared = prepare(data, "net.onnx")
+    feeds = Feeds({"x": samples}, prepared, "calib.npz")
+    quantized = quantize(prepared, "net.onnx", Feeds({"x": samples / 9}, prepared, "calib.npz"))
+    f, q = (
+        np.concatenate([run_runtime(model, [x[None]])[0] for x in samples])
+        for model in (data, quantized)
+    )
+    assert compare(prepared, quantized, feeds).top1 == np.mean(f == q)
+    assert 0 < np.mean(f == q) < 1
+
+
 def test_batch_normalization_is_folded():
     require("onnx", "onnxruntime")
     b = Builder()
@@ -103,6 +121,17 @@ def test_rejects_a_quantized_model(network):
     rule = r"int8.onnx: must be a float model, but has the node x_QuantizeLinear \(QuantizeLinear\)"
     with pytest.raises(ModelError, match=rule):
         prepare(quantized, "int8.onnx")
+
+
+@pytest.mark.parametrize(("dtype", "name"), [(np.float16, "float16"), (np.float64, "double")])
+def test_rejects_other_floats(dtype, name):
+    require("onnx", "onnxruntime")
+    b = Builder()
+    x = b.input("x", [1, 2, 5, 5])
+    weights = b.constant(b.rng.normal(size=(4, 2, 3, 3)).astype(dtype))
+    rule = rf"net.onnx: must be a model of float32, but \w+ is {name}; convert the model"
+    with pytest.raises(ModelError, match=rule):
+        prepare(b.bytes(b.node("Conv", x, weights)), "net.onnx")
 
 
 def test_rejects_an_unknown_method(network):

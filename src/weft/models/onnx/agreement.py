@@ -89,7 +89,8 @@ class TensorAgreement:
 class Agreement:
     """All tensors in the order of the float model, and the share of samples with equal top-1.
 
-    ``top1`` is the share of rows of the first output whose largest element is at the same place.
+    ``top1`` is the share of rows of the first output whose largest element is at the same place. If
+    this output has integers, it is the share of equal ones: they are the places already.
     """
 
     rows: tuple[TensorAgreement, ...]
@@ -107,17 +108,18 @@ def compare(float_model: bytes, quantized_model: bytes, feeds, advance=None) -> 
     first, second = (onnx.ModelProto.FromString(m) for m in (float_model, quantized_model))
     pairs = _pairs(first, second)
     output = first.graph.output[0].name
-    float_session = open_session(_with_outputs(first, [a for a, _ in pairs]), "the float model")
-    session = open_session(_with_outputs(second, [b for _, b in pairs]), "the quantized model")
+    # An output of integers is no pair.
+    outputs = pairs if output in dict(pairs) else [*pairs, (output, output)]
+    float_session = open_session(_with_outputs(first, [a for a, _ in outputs]), "the float model")
+    session = open_session(_with_outputs(second, [b for _, b in outputs]), "the quantized model")
+    place = [name for name, _ in outputs].index(output)
     sums = np.zeros((len(pairs), 4))  # of f*f, of (f - q)**2, of f*q, of q*q
     equal = count = 0
     for batch in feeds.batches():
-        ours = float_session.run([name for name, _ in pairs], batch)
-        theirs = session.run([name for _, name in pairs], batch)
-        for place, (f, q) in enumerate(zip(ours, theirs, strict=True)):
+        ours, theirs = float_session.run(None, batch), session.run(None, batch)
+        for row, f, q in zip(sums, ours, theirs, strict=False):
             f, q = (value.astype(np.float64).ravel() for value in (f, q))
-            sums[place] += f @ f, (f - q) @ (f - q), f @ q, q @ q
-        place = [name for name, _ in pairs].index(output)
+            row += f @ f, (f - q) @ (f - q), f @ q, q @ q
         same = _winners(ours[place]) == _winners(theirs[place])
         equal, count = equal + int(same.sum()), count + same.size
         if advance is not None:
@@ -140,7 +142,9 @@ def _figures(power, noise, product, quantized_power):
 
 
 def _winners(values):
-    """Place of the largest element of each row."""
+    """Place of the largest element of each row; integers are places already."""
+    if not np.issubdtype(values.dtype, np.floating):
+        return values
     return np.argmax(values, axis=-1) if values.ndim else np.zeros((), int)
 
 

@@ -145,7 +145,7 @@ def prepare(data: bytes, name: str) -> bytes:
     It has operator set 13 or newer, and the forms of `weft.models.onnx.quantize`. onnxruntime has
     folded its constants, and its batch normalizations into the convolutions before them.
 
-    Raises ModelError if the file is damaged, or quantized already.
+    Raises ModelError if the file is damaged, quantized already, or of another float type.
     """
     from weft.models.onnx.fallback import needs_runtime
 
@@ -160,6 +160,7 @@ def prepare(data: bytes, name: str) -> bytes:
             f"{name}: must be a float model, but has the node {node.name or node.output[0]} "
             f"({node.op_type})"
         )
+    _require_float32(model, name)
     rewrite(model)
     with _errors_alone(), tempfile.TemporaryDirectory() as folder:
         source, path = Path(folder, "float.onnx"), Path(folder, "prepared.onnx")
@@ -170,6 +171,22 @@ def prepare(data: bytes, name: str) -> bytes:
             text = " ".join(str(error).split())[:300]
             raise ModelError(f"{name}: onnxruntime cannot prepare it: {text}") from error
         return path.read_bytes()
+
+
+def _require_float32(model, name):
+    """onnxruntime quantizes tensors of float32 alone, and leaves others as they are."""
+    from onnx import TensorProto
+
+    graph = model.graph
+    ends = *graph.input, *graph.output
+    kinds = {value.name: value.type.tensor_type.elem_type for value in ends}
+    kinds |= {value.name: value.data_type for value in graph.initializer}
+    for tensor, kind in kinds.items():
+        if kind in (TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE):
+            raise ModelError(
+                f"{name}: must be a model of float32, but {tensor} is"
+                f" {TensorProto.DataType.Name(kind).lower()}; convert the model to float32 first"
+            )
 
 
 def quantize(
