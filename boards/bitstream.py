@@ -16,7 +16,7 @@ from weft.boards.benchmark import CriticalPath, OtherClock, PnrResult, RoutedDes
 from weft.boards.board import ULPI, Board, BoardError, Ports, check_pins, resource_of, usb_pll
 from weft.boards.flows.ecp5 import LOOP_FILTER
 from weft.boards.memory import has_sdram
-from weft.boards.pll import Pll, ecp5_shifted
+from weft.boards.pll import Pll
 from weft.boards.sdram import add_sdram
 from weft.boards.toolchain import (
     Netlist,
@@ -243,7 +243,7 @@ class Clock(wiring.Component):
         flow = self.board.device.flow
         settings, shifted = flow.pll(source, self.board.clock), {}
         if self._sdram:
-            settings = ecp5_shifted(settings, self.board.sdram.phase)
+            settings = flow.shifted(settings, self.board.sdram.phase)
             shifted["shifted"] = self.sdram
         start_clk = flow.add_pll(
             m, pin, settings, at_pad=self.board.at_pad, clk=pll_clk, lock=lock, **shifted

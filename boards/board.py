@@ -10,7 +10,7 @@ from amaranth.lib.io import DifferentialPort
 
 from weft.boards import pll
 from weft.boards.devices import DEVICES, Device
-from weft.boards.memory import SDRAM_PINS, Sdram, has_sdram, sdram_problem
+from weft.boards.memory import Sdram, has_sdram, sdram_problem
 from weft.config import Config
 from weft.hints import to_install
 from weft.language_core.config import LanguageCoreConfig
@@ -353,8 +353,11 @@ class Board:
                 f"FPGA of {self.name} must be a {' or a '.join(known)} of Gowin, not a {family}"
             )
         _, _, *family_options = DEVICES[family].options
+        # The registers of an SDRAM are in the pads; nextpnr puts them there if it is asked.
+        registers = ("--vopt", "ioreg_in_iob") if has_sdram(self.config) else ()
         return self._in_package(
-            family, family, ("--device", part, *family_options, "--freq", f"{self.clock:g}")
+            family, family,
+            ("--device", part, *family_options, *registers, "--freq", f"{self.clock:g}"),
         )
 
     def _in_package(self, die, name, options):
@@ -395,7 +398,7 @@ class Ports:
 
 def _uses(board):
     """The arguments of `Ports.request` for the clock, the link, each LED and the memory."""
-    sdram = SDRAM_PINS if has_sdram(board.config) else ()
+    sdram = board.sdram.pins if has_sdram(board.config) and board.sdram.resource else ()
     link = {f"USB pin {pin}": (*board.usb, pin) for pin in board.usb_pins}
     return {
         "clock": (board.platform.default_clk, 0),
@@ -470,6 +473,6 @@ def check_pins(board: Board):
         )
     settings = board.device.flow.pll(clock.frequency / 1e6, board.clock)
     if has_sdram(board.config):
-        pll.ecp5_shifted(settings, board.sdram.phase)
+        board.device.flow.shifted(settings, board.sdram.phase)
     if board.usb_clocks:
         usb_pll(board, clock.frequency / 1e6)

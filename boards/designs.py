@@ -18,8 +18,8 @@ from weft.network_core.config import NetworkCoreConfig
 __all__ = [
     "BATCH1_85F", "ECP5_25F", "ECP5_45F", "ECP5_85F", "GOWIN_9", "GOWIN_18", "ICE40_HX8K",
     "ICE40_UP5K", "LANGUAGE_85F", "LANGUAGE_SDRAM_85F", "LANGUAGE_UP5K", "NETWORKS_25F",
-    "NETWORKS_85F", "NETWORKS_FAST_85F",
-    "NETWORKS_GOWIN_18", "NETWORKS_HX8K", "NETWORKS_ONNX_85F", "NETWORKS_SDRAM_85F",
+    "NETWORKS_85F", "NETWORKS_FAST_85F", "NETWORKS_GOWIN_18", "NETWORKS_HX8K", "NETWORKS_ONNX_85F",
+    "NETWORKS_SDRAM_25F", "NETWORKS_SDRAM_45F", "NETWORKS_SDRAM_85F", "NETWORKS_SDRAM_GOWIN_18",
     "NETWORKS_UP5K", "configs_by_size", "min_luts",
 ]
 
@@ -87,6 +87,16 @@ NETWORKS_25F = NetworkDesign(
     clock=110, baud=3_000_000,
 )
 
+# The same with lists and weights in an SDRAM: 7 MiB of it.
+NETWORKS_SDRAM_25F = dataclasses.replace(
+    NETWORKS_25F, config=replace(NETWORKS_25F.config, program_words=1 << 18), clock=95.8333,
+    placed=False,
+)
+# The same with twice the memory for maps.
+NETWORKS_SDRAM_45F = dataclasses.replace(
+    NETWORKS_SDRAM_25F, config=replace(NETWORKS_SDRAM_25F.config, words=4096), baud=1_000_000,
+)
+
 # For networks of fully connected layers, whose weights stay in B, where the host writes them: 512
 # words in 128 block RAMs of 36 bits, and 16 words in LUT RAM. The weights of ad01 alone are 516
 # words, and with two ports a word would take 228 of the 208 blocks. The memory takes 16 blocks (16
@@ -130,10 +140,26 @@ NETWORKS_HX8K = NetworkDesign(
 # lane takes a quarter of the LUTs, so it gives a result in two cycles.
 NETWORKS_GOWIN_18 = NetworkDesign(
     config=NetworkCoreConfig(
-        array=_core(target="gowin", rows=2, cols=4, depth=4, lanes=1, scale_cycles=2),
+        array=_core(
+            target="gowin", rows=2, cols=4, depth=4, lanes=1, multiplier="plain", scale_cycles=2,
+        ),
         words=4096, b_words=512, lines=1024, read_vectors=1,
     ),
-    clock=54, baud=1_000_000, placed=False,
+    clock=102, baud=1_000_000,
+)
+
+# Lists and weights are in the SDRAM of the package. Its words have 4 bytes, and an access at least
+# two of them, so the core reads two vectors a cycle. With 2 x 4 PEs and a result in two cycles, the
+# core would take 96 % of the places for flip-flops.
+NETWORKS_SDRAM_GOWIN_18 = NetworkDesign(
+    config=NetworkCoreConfig(
+        array=_core(
+            target="gowin", rows=2, cols=2, depth=4, lanes=1, multiplier="plain", scale_cycles=4,
+            dsp_cols=2,
+        ),
+        words=4096, b_words=512, lines=1024, read_vectors=2, program_words=1 << 17,
+    ),
+    clock=102, baud=1_000_000, placed=False,
 )
 
 # The memory takes 192 of the 208 block RAMs, and all are in use: 8 have the activations, 6 the side

@@ -24,17 +24,43 @@ class Sdram:
         change after its edge, and the chip must take them, at its own edge, before the next one. It
         answers after its edge, and the core takes that at an edge of its own.
     resource : tuple
-        Of the platform, and its number.
+        Of the platform, and its number. Empty for a chip in the package of the FPGA: nextpnr knows
+        the pads between both by the names of the ports.
+    tied : tuple of str
+        Of `SDRAM_PINS`, those that the board ties: CKE to high, CS and DQM to low.
+
+    Raises
+    ------
+    ValueError
+        If DQM is tied, and the chip has `weft.sdram.SdramChip.masks`; or the other way round.
     """
 
     chip: SdramChip
     phase: int = 270
-    resource: tuple[str, int] = ("sdram", 0)
+    resource: tuple[str, int] | tuple[()] = ("sdram", 0)
+    tied: tuple[str, ...] = ()
+
+    def __post_init__(self):
+        if ("dqm" in self.tied) == self.chip.masks:
+            raise ValueError(
+                f"masks of {self.chip.name} must be {not self.chip.masks}, not {self.chip.masks}:"
+                f" its DQM is {'' if self.chip.masks else 'not '}tied"
+            )
+
+    @property
+    def pins(self) -> tuple[str, ...]:
+        """Those of `SDRAM_PINS` that the FPGA drives or reads."""
+        return tuple(pin for pin in SDRAM_PINS if pin not in self.tied)
 
 
 _PROGRAM_BYTES = PerKind(
     product=lambda config: 0, network=lambda config: config.program_bytes,
     language=lambda config: config.program_bytes,
+)
+# Bytes that the core writes at once: a vector, or a whole word.
+_WRITTEN_BYTES = PerKind(
+    product=lambda config: 0, network=lambda config: config.array.depth,
+    language=lambda config: config.beat_bytes,
 )
 _WORD = PerKind(product="", network="a word of all banks", language="a word")
 
@@ -65,6 +91,12 @@ def sdram_problem(board) -> str | None:
         return (
             f"read_vectors * depth of {board.name} must be at least {2 * chip.word_bytes} with its"
             f" SDRAM, not {config.beat_bytes}"
+        )
+    written = _WRITTEN_BYTES.of(config)(config)
+    if not chip.masks and written % chip.word_bytes:
+        return (
+            f"depth of {board.name} must be a multiple of {chip.word_bytes} with its SDRAM, which"
+            f" has no masks of bytes, not {written}"
         )
     try:
         chip.timing(board.clock)

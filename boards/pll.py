@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 __all__ = [
     "Pll", "PllError", "ecp5", "ecp5_full_speed", "ecp5_phy", "ecp5_shifted", "gowin",
-    "ice40",
+    "gowin_shifted", "ice40",
 ]
 
 TOLERANCE = 0.001  # relative error of the output frequency
@@ -226,6 +226,19 @@ def gowin(source: float, target: float, device: str = "GW2AR-18C") -> Pll:
                     }
                     choices.append(Pll(parameters, frequency, frequency * divider, detector))
     return _nearest(choices, source, target, preference=lambda pll: (-pll.detector, pll.vco))
+
+
+def gowin_shifted(settings: Pll, degrees: float) -> Pll:
+    """Settings of `gowin` with the same clock on CLKOUTP, later by a part of its period.
+
+    A step is a 16th of the period: 22.5 degrees. The nearest one is taken.
+
+    Source: Gowin UG286, Clock: rPLL, PSDA_SEL and DUTYDA_SEL.
+    """
+    step = round(16 * (degrees % 360) / 360) % 16
+    return replace(settings, parameters=settings.parameters | {
+        "PSDA_SEL": f"{step:04b}", "DUTYDA_SEL": "1000", "DYN_DA_EN": "false",
+    })
 
 
 def _check_source(source, device, most, least=10):

@@ -6,7 +6,9 @@ from amaranth_boards.resources import LEDResources, UARTResource
 from amaranth_boards.tang_nano_9k import TangNano9kPlatform
 
 from weft.boards.board import Board
-from weft.boards.designs import GOWIN_9, GOWIN_18, NETWORKS_GOWIN_18
+from weft.boards.designs import GOWIN_9, GOWIN_18, NETWORKS_GOWIN_18, NETWORKS_SDRAM_GOWIN_18
+from weft.boards.memory import Sdram
+from weft.sdram import SDRAM_CHIPS
 
 __all__ = ["BOARDS"]
 
@@ -27,6 +29,10 @@ class TangNano20kPlatform(GowinPlatform):
     ]
     connectors = []
 
+    def iter_port_constraints_bits(self):
+        # Not the ports of the SDRAM in the package: nextpnr knows their pads.
+        return (pin for pin in super().iter_port_constraints_bits() if pin[1] is not None)
+
 
 BOARDS = (
     Board(
@@ -34,7 +40,8 @@ BOARDS = (
         baud=1_000_000, bridge="BL616", price="$",
         leds={"alive": ("led", 0), "busy": ("led", 1), "error": ("led", 2)},
         programmers=(("openFPGALoader", "-b", "tangnano20k"),),
-        networks={"networks": NETWORKS_GOWIN_18},
+        networks={"networks": NETWORKS_GOWIN_18, "networks-sdram": NETWORKS_SDRAM_GOWIN_18},
+        sdram=Sdram(chip=SDRAM_CHIPS["EM638325-7"], resource=()),
     ),
     Board(
         name="tang-nano-9k", platform=TangNano9kPlatform, config=GOWIN_9, clock=54,

@@ -16,6 +16,7 @@ from weft.boards.designs import (
     NETWORKS_85F,
     NETWORKS_FAST_85F,
     NETWORKS_ONNX_85F,
+    NETWORKS_SDRAM_25F,
     NETWORKS_SDRAM_85F,
 )
 from weft.boards.memory import Sdram
@@ -38,9 +39,11 @@ def _ulx3s(size, platform, config, networks, languages=None):
     )
 
 
+_OF_25F = {"networks": NETWORKS_25F, "networks-sdram": NETWORKS_SDRAM_25F}
+
 BOARDS = (
-    _ulx3s(12, ulx3s.ULX3S_12F_Platform, ECP5_25F, {"networks": NETWORKS_25F}),  # the die of a 25F
-    _ulx3s(25, ulx3s.ULX3S_25F_Platform, ECP5_25F, {"networks": NETWORKS_25F}),
+    _ulx3s(12, ulx3s.ULX3S_12F_Platform, ECP5_25F, _OF_25F),  # the die of a 25F
+    _ulx3s(25, ulx3s.ULX3S_25F_Platform, ECP5_25F, _OF_25F),
     _ulx3s(45, ulx3s.ULX3S_45F_Platform, ECP5_45F, {}),
     _ulx3s(85, ulx3s.ULX3S_85F_Platform, ECP5_85F, {
         "networks": NETWORKS_85F, "networks-fast": NETWORKS_FAST_85F,

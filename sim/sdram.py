@@ -40,7 +40,7 @@ def chip_macros(chip: SdramChip | None) -> list[str]:
         return []
     sizes = {name: getattr(chip, name) for name in (
         "banks", "rows", "columns", "width", "refreshes",
-    )}
+    )} | {"masks": int(chip.masks)}
     times = {name: round(1000 * getattr(chip, name)) for name in (
         "period_2", "rcd", "rp", "ras", "rc", "rrd", "rfc", "wr", "ras_max", "power_up",
         "retention",

@@ -30,9 +30,10 @@ public:
             check(bank_ < SDRAM_BANKS, "there is no such bank");
             execute();
         }
-        transfer(top->sdram_dq_oe, top->sdram_dq_o, top->sdram_dqm);
+        unsigned dqm = SDRAM_MASKS ? top->sdram_dqm : 0;
+        transfer(top->sdram_dq_oe, top->sdram_dq_o, dqm);
         age();
-        masks_ = {masks_[1], unsigned(top->sdram_dqm)};
+        masks_ = {masks_[1], dqm};
         now_ += SDRAM_PERIOD, cycle_++;
         return word_read();
     }
@@ -53,7 +54,8 @@ private:
         uint64_t place = 0;
     };
     static constexpr int64_t NEVER = -1'000'000'000'000;
-    static constexpr unsigned A10 = 1 << 10, SLOTS = 32;  // words under way
+    static constexpr unsigned A10 = 1 << 10, SINGLE_WRITES = 1 << 9;
+    static constexpr unsigned SLOTS = 32;  // words under way
 
     void refuse(const char* rule) const {
         std::fprintf(stderr, "SDRAM, cycle %lld: %s\n", (long long)cycle_, rule);
@@ -91,7 +93,8 @@ private:
                 for (const Bank& each : banks_) check(!each.open, "the mode while a row is open");
                 check(refreshes_ >= 8, "the mode must follow 8 refreshes");
                 length_ = 1 << (a_ & 7), latency_ = a_ >> 4 & 7;
-                check(!bank_ && !(a_ >> 7) && !(a_ & 8) && length_ <= 8, "an unknown mode");
+                write_length_ = a_ & SINGLE_WRITES ? 1 : length_;
+                check(!bank_ && !(a_ >> 7 & ~(SINGLE_WRITES >> 7)) && !(a_ & 8) && length_ <= 8, "an unknown mode");
                 check(latency_ == 2 || latency_ == 3, "an unknown CAS latency");
                 check(latency_ == 3 || SDRAM_PERIOD >= SDRAM_PERIOD_2, "CAS latency 2 is too short");
                 free_ = now_ + 2 * SDRAM_PERIOD;
@@ -115,20 +118,21 @@ private:
 
     void access(Bank& bank) {
         check(bank.open, "READ or WRITE of a bank without an open row");
-        check(a_ < SDRAM_COLUMNS && a_ % length_ == 0, "READ or WRITE of such a column");
+        bool read = command_ == READ;
+        unsigned length = read ? length_ : write_length_;
+        check(a_ < SDRAM_COLUMNS && a_ % length == 0, "READ or WRITE of such a column");
         check(now_ - bank.activated >= SDRAM_RCD, "READ or WRITE comes too early (tRCD)");
         check(cycle_ >= busy_, "READ or WRITE cuts the access before it");
-        busy_ = cycle_ + length_;
+        busy_ = cycle_ + length;
         uint64_t place = (uint64_t(bank.row) * SDRAM_BANKS + bank_) * SDRAM_COLUMNS + a_;
-        bool read = command_ == READ;
-        for (unsigned n = 0; n < length_; n++) {
+        for (unsigned n = 0; n < length; n++) {
             int64_t when = cycle_ + n + (read ? latency_ : 0);
             (read ? reads_ : writes_)[when % SLOTS] = {when, place + n};
         }
         if (read)
             bank.read_end = busy_;
         else
-            bank.written = now_ + (length_ - 1) * SDRAM_PERIOD;
+            bank.written = now_ + (length - 1) * SDRAM_PERIOD;
     }
 
     void transfer(bool driven, uint32_t word, unsigned dqm) {
@@ -168,7 +172,7 @@ private:
     std::vector<int64_t> refreshed_ = std::vector<int64_t>(SDRAM_REFRESHES);
     std::array<unsigned, 2> masks_{};
     Command command_ = NOP;
-    unsigned bank_ = 0, a_ = 0, length_ = 0, latency_ = 0;
+    unsigned bank_ = 0, a_ = 0, length_ = 0, write_length_ = 0, latency_ = 0;
     uint64_t refreshes_ = 0;
     bool closed_ = false;
     int64_t now_ = 0, cycle_ = 0, free_ = 0, busy_ = 0, activated_ = NEVER;

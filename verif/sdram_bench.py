@@ -168,7 +168,10 @@ class SdramBench:
         return data | (response | last << 2) << 8 * self.data_bytes
 
     def random_beat(self, rng: random.Random):
-        """Data and byte enables: all, none, or any of them."""
-        every = (1 << self.data_bytes) - 1
-        strb = rng.choice((every, every, 0, rng.randrange(every + 1)))
+        """Data and byte enables: all, none, or any of them; of whole words, if DQM is not wired."""
+        size = 1 if self.chip.masks else self.chip.word_bytes
+        every, steps = (1 << self.data_bytes) - 1, self.data_bytes // size
+        chosen = rng.randrange(1 << steps)
+        some = sum((1 << size) - 1 << size * n for n in range(steps) if chosen >> n & 1)
+        strb = rng.choice((every, every, 0, some))
         return rng.getrandbits(8 * self.data_bytes), strb

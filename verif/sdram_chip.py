@@ -10,6 +10,7 @@ NAMES = (
     "LOAD MODE REGISTER", "REFRESH", "PRECHARGE", "ACTIVATE", "WRITE", "READ", "BURST STOP", "NOP",
 )
 A10 = 1 << 10
+SINGLE_WRITES = 1 << 9  # of the mode register
 FIRST_REFRESHES = 8  # before the mode register
 MODE_CYCLES = 2
 SLACK = 1e-6  # ns, of sums of periods
@@ -69,7 +70,7 @@ class SdramChipModel:
         self._activated = float("-inf")  # ns, in any bank
         self._closed = False  # all banks were precharged after power-up
         self._refreshes = 0  # since then, before the mode is set
-        self._length = self._latency = None
+        self._length = self._write_length = self._latency = None
         self._busy = 0  # cycle; the next READ or WRITE may come
         self._writes = {}  # cycle -> the word that is written in it
         self._reads = {}  # cycle -> the word that is at the pins in it
@@ -97,6 +98,8 @@ class SdramChipModel:
         ``dq`` is the word that the controller drives, or None. So is the returned word of the chip.
         """
         now = self.cycle * self.period
+        if not self.chip.masks:  # DQM is wired to ground
+            dqm = 0
         self.commands[NAMES[command]] += 1
         self._set_up(command, now, dqm)
         if command != NOP and now < self._free - SLACK:
@@ -139,7 +142,7 @@ class SdramChipModel:
         if command == NOP:
             if self._refreshes == 0 and now < self.chip.power_up and self._length is None:
                 every = (1 << self.chip.word_bytes) - 1
-                if self.cycle > 0 and dqm != every:
+                if self.cycle > 0 and dqm != every and self.chip.masks:
                     self._refuse("DQM must be high during power-up")
             return
         name = NAMES[command]
@@ -187,7 +190,7 @@ class SdramChipModel:
         if any(bank.row is not None for bank in self._banks):
             self._refuse("LOAD MODE REGISTER while a row is open")
         length, latency = 1 << (a & 7), a >> 4 & 7
-        if ba or a >> 7 or a & 8 or length > 8 or latency not in (2, 3):
+        if ba or a >> 7 & ~(SINGLE_WRITES >> 7) or a & 8 or length > 8 or latency not in (2, 3):
             self._refuse(f"the mode 0x{a:x} of bank {ba} must be sequential bursts of 1 to 8 words")
         shortest = self.chip.period_2 if latency == 2 else self.chip.period_3
         if self.period < shortest - SLACK:
@@ -196,19 +199,21 @@ class SdramChipModel:
                 f" {self.period:g}"
             )
         self._length, self._latency = length, latency
+        self._write_length = 1 if a & SINGLE_WRITES else length
         self._free = now + MODE_CYCLES * self.period
 
     def _access(self, command, now, bank, ba, a):
         name = NAMES[command]
         if bank.row is None:
             self._refuse(f"{name} of bank {ba} without an open row")
-        if a & A10 or a >= self.chip.columns or a % self._length:
-            self._refuse(f"{name} of column 0x{a:x}, which is no multiple of {self._length}")
+        length = self._length if command == READ else self._write_length
+        if a & A10 or a >= self.chip.columns or a % length:
+            self._refuse(f"{name} of column 0x{a:x}, which is no multiple of {length}")
         self._wait("ACTIVATE of the bank (tRCD)", name, now, bank.activated, self.chip.rcd)
         if self.cycle < self._busy:
             self._refuse(f"{name} must not cut the access before it")
-        self._busy = self.cycle + self._length
-        for n in range(self._length):
+        self._busy = self.cycle + length
+        for n in range(length):
             word = ba, bank.row, a + n
             if command == READ:
                 self._reads[self.cycle + self._latency + n] = word
@@ -217,7 +222,7 @@ class SdramChipModel:
         if command == READ:
             bank.read_end = self._busy
         else:
-            bank.written = now + (self._length - 1) * self.period
+            bank.written = now + (length - 1) * self.period
 
     def _transfer(self, now, dqm, dq):
         """The data pins in this cycle."""

@@ -67,14 +67,18 @@ class GowinFlow(Flow):
     def pll(self, source, clock):
         return pll.gowin(source, clock, self.device)
 
-    def add_pll(self, m, pin, settings, *, at_pad, clk, lock):
+    def shifted(self, settings, degrees):
+        return pll.gowin_shifted(settings, degrees)
+
+    def add_pll(self, m, pin, settings, *, at_pad, clk, lock, shifted=None):
         m.submodules.pin = buffer = io.Buffer("i", pin)
+        outputs = {"o_CLKOUT": clk} | ({} if shifted is None else {"o_CLKOUTP": shifted})
         m.submodules.pll = Instance(
             "rPLL", **{f"p_{name}": value for name, value in settings.parameters.items()},
             i_CLKIN=buffer.i, i_CLKFB=Const(0), i_RESET=Const(0), i_RESET_P=Const(0),
             i_FBDSEL=Const(0, 6), i_IDSEL=Const(0, 6), i_ODSEL=Const(0, 6),
             i_PSDA=Const(0, 4), i_DUTYDA=Const(0, 4), i_FDLY=Const(0, 4),
-            o_CLKOUT=clk, o_LOCK=lock,
+            o_LOCK=lock, **outputs,
         )
         # Not the pin: nextpnr takes one frequency for all clocks of a Gowin FPGA.
         return clk

@@ -21,7 +21,8 @@ class Bursts(wiring.Component):
     A burst is refused if it is ``foreign``, starts within a beat, crosses a multiple of `BURST`
     beats, or lies outside the chip. It changes nothing, and gets SLVERR: reads in each beat, after
     the data of all reads before it. So does a write whose WLAST does not match AWLEN; its beats are
-    written.
+    written. If DQM of the chip is not wired, so does a write with a word that is enabled in part;
+    this word is not written.
 
     Parameters
     ----------
@@ -118,7 +119,7 @@ class Bursts(wiring.Component):
         m.d.comb += [
             self.load.eq(booked & self.free),
             w.ready.eq(self.load | (writes.valid & writes.refused & ~b.valid)),
-            end.eq(writes.len == 0), mismatch.eq(w.payload.last != end),
+            end.eq(writes.len == 0), mismatch.eq(self._mismatch(end)),
         ]
         with m.If(w.valid & w.ready):
             m.d.sync += [
@@ -131,6 +132,15 @@ class Bursts(wiring.Component):
             ]
         with m.If(b.valid & b.ready):
             m.d.sync += [b.valid.eq(0), writes.valid.eq(0)]
+
+    def _mismatch(self, end):
+        """WLAST is not at the end of the burst, or the chip cannot write the bytes of a word."""
+        strb, size = self.w.payload.strb, self.chip.word_bytes
+        wrong = self.w.payload.last != end
+        if self.chip.masks:
+            return wrong
+        words = [strb[first:first + size] for first in range(0, self.data_bytes, size)]
+        return wrong | Cat(word.any() & ~word.all() for word in words).any()
 
     def _read_errors(self, m, reads):
         """Offer the beats of a refused burst of reads."""

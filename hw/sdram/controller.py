@@ -8,7 +8,7 @@ from amaranth.utils import ceil_log2
 
 from weft.hw.dma.axi import Axi4, AxiResponse
 from weft.hw.sdram.bursts import Bursts
-from weft.hw.sdram.scheduler import Access, Scheduler
+from weft.hw.sdram.scheduler import Access, Command, Scheduler
 
 __all__ = ["SdramController", "SdramPins"]
 
@@ -59,6 +59,8 @@ class WriteWords(wiring.Component):
         Bytes of a beat.
     pads : bool
         As of `SdramController`.
+    masks : bool
+        As of `weft.sdram.SdramChip`.
 
     Attributes
     ----------
@@ -74,16 +76,20 @@ class WriteWords(wiring.Component):
         Mask all bytes while no word is written.
     dq, dqm, oe : Out
         For the pins, a cycle after ``write_word``; with ``pads``, in its cycle.
+    skip : Out, 1 bit, without ``masks``
+        ``write_word``, of a word of which not all bytes are enabled.
     """
 
-    def __init__(self, *, width, data_bytes, pads):
+    def __init__(self, *, width, data_bytes, pads, masks):
         self.width = width
         self.pads = pads
+        self.masks = masks
         self.words = 8 * data_bytes // width
         super().__init__({
             "load": In(1), "beat": In(8 * data_bytes), "strb": In(data_bytes), "free": Out(1),
             "write_word": In(1), "mask": In(1),
             "dq": Out(width), "dqm": Out(width // 8), "oe": Out(1),
+            **({} if masks else {"skip": Out(1)}),
         })
 
     def elaborate(self, platform):
@@ -93,6 +99,8 @@ class WriteWords(wiring.Component):
         m.d.comb += [
             end.eq(self.write_word & (index == self.words - 1)), self.free.eq(~full | end),
         ]
+        if not self.masks:
+            m.d.comb += self.skip.eq(self.write_word & mask[:self.width // 8].any())
         with m.If(end):
             m.d.sync += full.eq(0)
         with m.If(self.write_word):
@@ -267,7 +275,7 @@ class SdramController(wiring.Component):
         )
         m.submodules.bursts = bursts = Bursts(self.chip, data_bytes=data_bytes)
         m.submodules.writes = writes = WriteWords(
-            width=width, data_bytes=data_bytes, pads=self.pads
+            width=width, data_bytes=data_bytes, pads=self.pads, masks=self.chip.masks
         )
         m.submodules.reads = reads = ReadWords(
             width=width, data_bytes=data_bytes, words=self.access.words,
@@ -298,6 +306,8 @@ class SdramController(wiring.Component):
     def _drive_pins(self, m, scheduler, writes):
         pins = self.pins
         command = Value.cast(scheduler.command)
+        if not self.chip.masks:
+            command = Mux(writes.skip, Command.NOP, command)
         m.d.comb += [
             pins.cke.eq(1), pins.cs_n.eq(0),
             pins.dq_o.eq(writes.dq), pins.dqm.eq(writes.dqm), pins.dq_oe.eq(writes.oe),

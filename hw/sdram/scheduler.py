@@ -11,6 +11,7 @@ from weft.hw.dma.axi import BURST
 __all__ = ["Access", "Command", "Request", "Scheduler"]
 
 LONGEST = 8  # words of the longest access that the mode register allows
+SINGLE_WRITES = 1 << 9  # of the mode register: a WRITE has one word, whatever the length of a READ
 ALL_BANKS = 1 << 10  # address bit 10 of a PRECHARGE
 
 
@@ -139,6 +140,8 @@ class Scheduler(wiring.Component):
     inside; then all of them are made, between two accesses. So requests cannot delay it for longer
     than an access.
 
+    If DQM of the chip is not wired, each word of a write has a WRITE of its own.
+
     After a reset the chip is set up: PRECHARGE, refreshes, LOAD MODE REGISTER. Requests wait.
 
     Parameters
@@ -205,6 +208,8 @@ class Scheduler(wiring.Component):
                 ahead.request.eq(self.request), ahead.valid.eq(1), ahead.checked.eq(0),
             ]
         self._transfer(m, now)
+        # A word of a write follows the one of this cycle.
+        more = self.write_word & (now.phase != 0)
         with m.FSM():
             with m.State("POWER_UP"):
                 with m.If(refresh.due == timing.power_up):
@@ -218,7 +223,7 @@ class Scheduler(wiring.Component):
                     m.d.sync += self.command.eq(Mux(now.write, Command.WRITE, Command.READ))
                     with m.If(now.write):
                         m.d.sync += banks.hold.eq(banks.longest_hold)
-                with m.Else():
+                with m.Else() if self.chip.masks else m.Elif(~more):
                     self._open_row(m, ahead, now, banks)
                 self._look_up(m, ahead, now, banks)
                 with m.If(refresh.want):
@@ -240,7 +245,18 @@ class Scheduler(wiring.Component):
             with m.State("REOPEN"):
                 with m.If(banks.wait == 0):
                     m.next = "RUN"
+        if not self.chip.masks:
+            self._write_next(m, more)
         return m
+
+    def _write_next(self, m, more):
+        """Write the word that follows the one of this cycle, whose column is in ``a``."""
+        low = exact_log2(self.access.words)
+        with m.If(more):
+            m.d.sync += [
+                self.command.eq(Command.WRITE), self.ba.eq(self.ba),
+                self.a.eq(Cat((self.a[:low] + 1)[:low], self.a[low:])),
+            ]
 
     def _refreshes(self, m, inside):
         """Count the refreshes that are due; they are wanted if they are many, or nothing else is.
@@ -334,6 +350,7 @@ class Scheduler(wiring.Component):
         with m.Elif(~refresh.ready):
             # Accesses of this length, in the order of their columns.
             mode = timing.cas << 4 | exact_log2(self.access.words)
+            mode |= 0 if self.chip.masks else SINGLE_WRITES
             m.d.sync += [
                 self.command.eq(Command.MODE), self.ba.eq(0), self.a.eq(mode),
                 banks.wait.eq(timing.mrd - 1), refresh.ready.eq(1),

@@ -123,6 +123,9 @@ class SdramChip:
         Powers of two: rows of a bank, words of a row.
     width : int
         Bits of a word: 8, 16 or 32.
+    masks : bool
+        DQM is wired. Otherwise it is always low, so a WRITE changes whole words, and the controller
+        writes each word by a WRITE of its own.
     period_2, period_3 : float
         Shortest clock period with CAS latency 2 and 3.
     rcd, rp, ras, rc, rrd, rfc, wr : float
@@ -147,6 +150,7 @@ class SdramChip:
     rows: int
     columns: int
     width: int
+    masks: bool = True
     period_2: float = 10.0
     period_3: float
     rcd: float

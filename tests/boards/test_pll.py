@@ -75,6 +75,17 @@ def test_gowin_is_that_of_gowin_pll(wanted, idiv, fbdiv, odiv, vco):
     assert (made.frequency, made.vco) == (wanted, vco)
 
 
+@pytest.mark.parametrize(("degrees", "step"), [
+    (0, "0000"), (22.5, "0001"), (90, "0100"), (270, "1100"), (337.5, "1111"), (350, "0000"),
+])
+def test_a_shifted_clock_of_gowin(degrees, step):
+    """UG286, rPLL: PSDA_SEL has 16 steps of 22.5 degrees; DUTYDA_SEL 8 of 16 is half a period."""
+    settings = pll.gowin(27, 102)
+    assert dict(pll.gowin_shifted(settings, degrees).parameters) == dict(settings.parameters) | {
+        "PSDA_SEL": step, "DUTYDA_SEL": "1000", "DYN_DA_EN": "false",
+    }
+
+
 # The same, -d "GW1NR-9 C6/I5".
 @pytest.mark.parametrize(("wanted", "idiv", "fbdiv", "odiv", "vco"), [
     (54, 0, 1, 8, 432), (40.5, 1, 2, 16, 648),

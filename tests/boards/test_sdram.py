@@ -33,16 +33,25 @@ MOST = (
     " of all banks 20"
 )
 WITH_SDRAM = [name for name, board in BOARDS.items() if board.sdram]
+# The ports of the chip in a GW2AR-18C, by Apycula (chipdb_builder.py), and their bits.
+IN_PACKAGE = {
+    "O_sdram_clk": 1, "O_sdram_cke": 1, "O_sdram_cs_n": 1, "O_sdram_cas_n": 1, "O_sdram_ras_n": 1,
+    "O_sdram_wen_n": 1, "O_sdram_dqm": 4, "O_sdram_addr": 11, "O_sdram_ba": 2, "IO_sdram_dq": 32,
+}
 # Pins of the data sheet of an x16 chip with 13 address bits: clk, cke, cs, ras, cas, we, 2 ba,
 # 13 a, 2 dqm, 16 dq.
 PINS = 39
+# Of an x32 chip with 11 address bits, whose CKE, CS and DQM the board ties: clk, ras, cas, we, 2 ba,
+# 11 a, 32 dq.
+TIED_PINS = 49
 
 
 class Only(wiring.Component):
     """The controller and the pads, with a master that asks for nothing."""
 
-    def __init__(self, board):
+    def __init__(self, board, config=CORE):
         self.board = board
+        self.config = config
         super().__init__({})
 
     def elaborate(self, platform):
@@ -50,28 +59,56 @@ class Only(wiring.Component):
         m.domains.sync = ClockDomain(reset_less=True)
         clock, shifted = Signal(), Signal()
         m.d.comb += ClockSignal().eq(clock)
-        memory = Axi4(data_bytes=CORE.beat_bytes).create()
-        add_sdram(m, Ports(platform), self.board, CORE, memory, shifted)
+        memory = Axi4(data_bytes=self.config.beat_bytes).create()
+        add_sdram(m, Ports(platform), self.board, self.config, memory, shifted)
         return m
 
 
 def test_boards_with_a_memory():
     assert WITH_SDRAM == [
-        "ulx3s-12f", "ulx3s-25f", "ulx3s-45f", "ulx3s-85f", "icepi-zero", "icesugar-pro",
+        "ulx3s-12f", "ulx3s-25f", "ulx3s-45f", "ulx3s-85f", "colorlight-i5", "colorlight-i9",
+        "icepi-zero", "icesugar-pro", "tang-nano-20k",
     ]
-    for name in WITH_SDRAM:
-        assert BOARDS[name].sdram.chip.size == 32 << 20
+    sizes = {name: BOARDS[name].sdram.chip.size >> 20 for name in WITH_SDRAM}
+    of_8 = "colorlight-i5", "colorlight-i9", "tang-nano-20k"
+    assert sizes == dict.fromkeys(WITH_SDRAM, 32) | dict.fromkeys(of_8, 8)
 
 
-@pytest.mark.parametrize("name", ["ulx3s-85f", "icepi-zero", "icesugar-pro"])
-def test_all_signals_have_registers_in_their_pads(name):
+@pytest.mark.parametrize(("name", "pins", "word"), [
+    ("ulx3s-85f", PINS, 16), ("icepi-zero", PINS, 16), ("icesugar-pro", PINS, 16),
+    ("colorlight-i5", TIED_PINS, 32), ("colorlight-i9", TIED_PINS, 32),
+])
+def test_all_signals_have_registers_in_their_pads(name, pins, word):
     board = dataclasses.replace(BOARDS[name], config=CORE, clock=75)
     plan = board.platform().prepare(Only(board), "top", emit_src=False)
     rtlil, constraints = plan.files["top.il"], plan.files["top.lpf"]
-    assert len(re.findall(r'LOCATE COMP "sdram_0__\w+(?:\[\d+\])?" SITE', constraints)) == PINS
+    assert len(re.findall(r'LOCATE COMP "sdram_0__\w+(?:\[\d+\])?" SITE', constraints)) == pins
     cells = {kind: rtlil.count(f"cell \\{kind} ") for kind in ("OFS1P3DX", "IFS1P3DX", "ODDRX1F")}
     # The value of all outputs but the clock, and the direction of each pin.
-    assert cells == {"OFS1P3DX": 2 * PINS - 1, "IFS1P3DX": 16, "ODDRX1F": 1}
+    assert cells == {"OFS1P3DX": 2 * pins - 1, "IFS1P3DX": word, "ODDRX1F": 1}
+
+
+def test_a_chip_in_the_package_of_the_fpga():
+    """nextpnr places its ports by their names, so they have no place in the constraints."""
+    board = BOARDS["tang-nano-20k"].built_for("networks-sdram")
+    plan = board.platform().prepare(Only(board, board.config), "top", emit_src=False)
+    rtlil, constraints = plan.files["top.il"], plan.files["top.cst"]
+    (top,) = re.findall(r"attribute \\top 1\n.*?\nend", rtlil, re.S)
+    ports = re.findall(r"  wire width (\d+) (?:output|inout) \d+ +\\(\w+)\n", top)
+    assert {name: int(width) for width, name in ports} == IN_PACKAGE
+    assert "sdram" not in constraints
+    cells = {kind: rtlil.count(f"cell \\{kind} ") for kind in ("TBUF", "IOBUF", "ODDR")}
+    assert cells == {"TBUF": sum(IN_PACKAGE.values()) - 32, "IOBUF": 32, "ODDR": 1}
+
+
+def test_nextpnr_puts_the_registers_of_a_chip_in_the_package_into_the_pads():
+    board = BOARDS["tang-nano-20k"]
+    with_registers = [
+        purpose for purpose in board.networks
+        if "ioreg_in_iob" in board.built_for(purpose).device.options
+    ]
+    assert with_registers == ["networks-sdram"]
+    assert "ioreg_in_iob" not in board.device.options
 
 
 def test_the_timing_for_predictions():
@@ -84,7 +121,10 @@ def test_the_timing_for_predictions():
 
 @pytest.mark.parametrize(("name", "fields", "text"), [
     ("ecpix5-85f", {}, f"program_words of ecpix5-85f {NONE}"),
-    ("colorlight-i5", {}, f"program_words of colorlight-i5 {NONE}"),
+    ("butterstick", {"link": "usb"}, f"program_words of butterstick {NONE}"),
+    ("colorlight-i5", {"config": replace(CORE, depth=2)},
+     "depth of colorlight-i5 must be a multiple of 4 with its SDRAM, which has no masks of bytes,"
+     " not 2"),
     ("ulx3s-85f", {"config": replace(CORE, program_words=1 << 22)},
      f"program_words of ulx3s-85f {MOST}"),
     ("ulx3s-85f", {"config": replace(CORE, depth=2, read_vectors=1)},
@@ -95,6 +135,15 @@ def test_the_timing_for_predictions():
 def test_rejects_a_memory_that_a_board_has_not(name, fields, text):
     with rejects(BoardError, text):
         dataclasses.replace(BOARDS[name], **{"config": CORE, "clock": 75} | fields)
+
+
+@pytest.mark.parametrize(("masks", "tied", "text"), [
+    (True, ("dqm",), "masks of EM638325-7 must be False, not True: its DQM is tied"),
+    (False, (), "masks of EM638325-7 must be True, not False: its DQM is not tied"),
+])
+def test_rejects_masks_that_do_not_match_the_pins(masks, tied, text):
+    with rejects(ValueError, text):
+        Sdram(chip=dataclasses.replace(SDRAM_CHIPS["EM638325-7"], masks=masks), tied=tied)
 
 
 def test_a_pin_that_a_platform_lacks():

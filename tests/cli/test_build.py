@@ -275,7 +275,7 @@ def test_lists_a_design_of_options(run):
     assert "--for networks" in said.splitlines()[1]
     code, said = run("ulx3s-25f", "--list", "--for", "networks", "--rows", "2")
     assert [line.split()[6] for line in said.splitlines()] == [
-        "4x7x8_fip_ecp5", "2x4x4_fip_ecp5-networks"
+        "4x7x8_fip_ecp5", "2x4x4_fip_ecp5-networks", "6x4x4_fip_ecp5-networks"
     ]
     code, said = run("ulx3s-25f", "--list", "--rows", "0")
     assert (code, said) == (2, "weft: error: rows must be in 1..64, not 0\n")

@@ -14,6 +14,7 @@ from rejects import rejects
 
 import weft
 from weft.cli import main
+from weft.design import PerKind
 from weft.designs import design_from_toml
 from weft.host import memory_test, network_driver
 from weft.host.board import BoardTransport
@@ -22,9 +23,11 @@ from weft.host.network_driver import NetworkDriver
 from weft.host.transport import TransportClosed
 from weft.models.network_core.runners import GoldenRunner
 from weft.models.target import NetworkTarget
+from weft.network_core.cycles import ProgramTiming
 from weft.network_core.descriptors import split
 from weft.sdram import SDRAM_CHIPS
-from weft.sim.sdram import simulated_chip, simulated_memory
+from weft.sim import transport
+from weft.sim.sdram import SDRAM_MHZ, simulated_chip, simulated_memory
 from weft.sim.transport import ACK_TIMEOUT, SimBoardTransport, start, wait_or_kill
 
 pytestmark = pytest.mark.slow
@@ -74,6 +77,24 @@ def test_a_network_that_is_larger_than_the_memory_of_the_chip(driver, file):
     before = driver.program_sent, driver.program_found
     assert np.array_equal(program.open(driver, timeout=TIMEOUT)(x), wanted)
     assert driver.program_sent == before[0] and driver.program_found > before[1]
+
+
+@pytest.mark.parametrize("masks", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_a_chip_of_32_bits(masks, monkeypatch):
+    """That of a Tang Nano 20K, or of a Colorlight: a beat of the core has two of its words."""
+    pytest.importorskip("tflite")
+    chip = replace(SDRAM_CHIPS["EM638325-7"], masks=masks)
+    monkeypatch.setattr(transport, "_MEMORY", PerKind(product=None, network=lambda _: chip))
+    memory = ProgramTiming.of_sdram(chip, SDRAM_MHZ, PROGRAM.beat_bytes)
+    program = weft.load(CNN).compile(NetworkTarget("board", PROGRAM, memory=memory))
+    x = random_inputs(program, 2)
+    with program.open(GoldenRunner(PROGRAM)) as session:
+        wanted = session(x)
+    with contextlib.closing(SimBoardTransport(PROGRAM)) as board:
+        session = program.open(NetworkDriver(board, PROGRAM, timeout=TIMEOUT), timeout=TIMEOUT)
+        assert np.array_equal(session(x), wanted)
+        assert program.streamed > 0
+        assert session.cycles == pytest.approx(program.cycles, rel=0.01)
 
 
 def test_matrix_products(driver):

@@ -202,6 +202,7 @@ def parts():
     )
     yield Proof("SDRAM controller", partial(sdram_bench, 2), ROWS)
     yield Proof("SDRAM controller, 8 words", partial(sdram_bench, 8), ROWS, selected=LONG_ACCESS)
+    yield Proof("SDRAM controller, no DQM", partial(sdram_bench, 2, masks=False), ROWS)
     yield Proof("list execution alone", list_bench)
     yield Proof("list execution alone, jobs start early", partial(list_bench, EarlyListRules))
     yield Proof("list execution alone, option early", partial(list_bench, EarlyStartRules))

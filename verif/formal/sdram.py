@@ -1,5 +1,6 @@
 """Rules of the pins of an SDRAM, and the proof bench of its controller, with shortened timing."""
 
+from dataclasses import replace
 from unittest.mock import patch
 
 from amaranth.hdl import Cat, Module, Mux, Signal
@@ -36,6 +37,8 @@ class SdramRules(Rules):
     timing : `weft.sdram.SdramTiming`
     words : int
         Words of an access.
+    masks : bool
+        As of `weft.sdram.SdramChip`: without them, a WRITE has one word.
 
     Source: JEDEC JESD21-C 3.11.5, SDRAM.
     """
@@ -60,7 +63,8 @@ class SdramRules(Rules):
         "whole": "READ and WRITE come when all words of the access before have been transferred",
         "not_cut": "PRECHARGE cuts no READ of its bank",
         "one_driver": "the controller drives no data while the chip does, nor in the cycle after",
-        "driven": "the controller drives data in the cycles of the words that are written, only",
+        "driven": "the controller drives data in the cycles of the words that are written, only;"
+        " without DQM, also in those of the words that it leaves out",
         "mask": "the mask is low two cycles before a word that is read",
         "refreshed": "at most one more refresh than may be postponed is due",
         "ras_max": "a row is open for at most the intervals whose refreshes are due, and one: with"
@@ -74,9 +78,11 @@ class SdramRules(Rules):
         "refreshed_again": "a refresh comes while a row was open before",
     }
 
-    def __init__(self, timing, words):
+    def __init__(self, timing, words, *, masks=True):
         self.timing = timing
         self.words = words
+        self.masks = masks
+        self.write_words = words if masks else 1
         super().__init__()
 
     def elaborate(self, platform):
@@ -119,7 +125,7 @@ class SdramRules(Rules):
 
     def _rows(self, m, is_, closes):
         """Rules of each bank."""
-        timing, words = self.timing, self.words
+        timing, words, last = self.timing, self.words, self.write_words - 1
         activate, access = is_[Command.ACTIVATE], is_[Command.READ] | is_[Command.WRITE]
         broken = {rule: [] for rule in (
             "closed", "open", "rcd", "rp", "ras", "rc", "rrd", "wr", "not_cut", "refresh_closed",
@@ -132,9 +138,7 @@ class SdramRules(Rules):
             m.d.sync += is_open.eq((is_open | opens) & ~close)
             act = self._since(m, opens, max(timing.rc, timing.ras, timing.rcd), f"activate_{n}")
             pre = self._since(m, close & is_open, timing.rp, f"precharge_{n}")
-            written = self._since(
-                m, is_[Command.WRITE] & here, words - 1 + timing.wr, f"write_{n}"
-            )
+            written = self._since(m, is_[Command.WRITE] & here, last + timing.wr, f"write_{n}")
             read = self._since(m, is_[Command.READ] & here, words, f"read_{n}")
             for rule, event in (
                 ("closed", opens & is_open), ("open", access & here & ~is_open),
@@ -143,7 +147,7 @@ class SdramRules(Rules):
                 ("ras", close & is_open & (act < timing.ras)),
                 ("rc", opens & (act < timing.rc)),
                 ("rrd", activate & ~here & (act < timing.rrd)),
-                ("wr", close & (written < words - 1 + timing.wr)),
+                ("wr", close & (written < last + timing.wr)),
                 ("not_cut", close & (read < words)),
                 ("refresh_closed", quiet & is_open),
             ):
@@ -170,8 +174,10 @@ class SdramRules(Rules):
         """Rules of accesses and of the data pins."""
         timing, words = self.timing, self.words
         read, write, every = is_[Command.READ], is_[Command.WRITE], (1 << words) - 1
-        access = self._since(m, read | write, words, "access")
-        self.check(m, "whole", ~(read | write) | (access == words))
+        is_read = self._since(m, read, words, "read_access")
+        written = self._since(m, write, self.write_words, "write")
+        whole = (is_read == words) & (written == self.write_words)
+        self.check(m, "whole", ~(read | write) | whole)
         # Bit n: the chip drives a word n cycles from now.
         after = Signal(timing.cas + words)
         coming = Signal(timing.cas + words)
@@ -179,11 +185,11 @@ class SdramRules(Rules):
         m.d.sync += after.eq(coming >> 1)
         self.check(m, "one_driver", ~self.dq_oe | ~(coming[0] | self.past(m, coming[0])))
         self.check(m, "mask", ~(coming[2] & self.dqm.any()))
-        written = self._since(m, write, words, "write")
-        self.check(m, "driven", self.dq_oe == (write | (written < words)))
+        drives = write | (written < self.write_words)
+        self.check(m, "driven", self.dq_oe == drives if self.masks else self.dq_oe | ~drives)
         turn = self._since(m, read, timing.cas + words + 2, "turn")
         self.cover(m, "read_write", write & (turn == timing.cas + words + 1))
-        self.cover(m, "write_read", read & (written == words) & self.past(m, self.dq_oe))
+        self.cover(m, "write_read", read & (written == self.write_words) & self.past(m, self.dq_oe))
 
     def _refreshes(self, m, is_, closes):
         """Refreshes are in time, and no row is open for too long."""
@@ -268,12 +274,15 @@ class ResponseRules(Rules):
         return length
 
 
-def sdram_bench(words):
+def sdram_bench(words, *, masks=True):
     """The bench of a controller with accesses of ``words`` words, which are its beats.
+
+    ``masks`` tells whether DQM of its chip is wired.
 
     Its memories are cut: any row may be the one that is open, and a word that is read any word.
     """
-    controller = SdramController(CHIP, TIMING, data_bytes=words)
+    controller = SdramController(replace(CHIP, masks=masks), TIMING, data_bytes=words)
     return FormalBench(controller, {
-        "pins_": SdramRules(TIMING, words), "axi_": ResponseRules(r_payload_data=8 * words),
+        "pins_": SdramRules(TIMING, words, masks=masks),
+        "axi_": ResponseRules(r_payload_data=8 * words),
     })
