@@ -33,6 +33,7 @@ MOST = (
     " of all banks 20"
 )
 WITH_SDRAM = [name for name, board in BOARDS.items() if board.sdram]
+WHOLE = "must be a multiple of 4 with its SDRAM, which has no masks of bytes, not 2"
 # The ports of the chip in a GW2AR-18C, by Apycula (chipdb_builder.py), and their bits.
 IN_PACKAGE = {
     "O_sdram_clk": 1, "O_sdram_cke": 1, "O_sdram_cs_n": 1, "O_sdram_cas_n": 1, "O_sdram_ras_n": 1,
@@ -41,8 +42,8 @@ IN_PACKAGE = {
 # Pins of the data sheet of an x16 chip with 13 address bits: clk, cke, cs, ras, cas, we, 2 ba,
 # 13 a, 2 dqm, 16 dq.
 PINS = 39
-# Of an x32 chip with 11 address bits, whose CKE, CS and DQM the board ties: clk, ras, cas, we, 2 ba,
-# 11 a, 32 dq.
+# Of an x32 chip with 11 address bits, whose CKE, CS and DQM the board ties: clk, ras, cas, we,
+# 2 ba, 11 a, 32 dq.
 TIED_PINS = 49
 
 
@@ -123,8 +124,7 @@ def test_the_timing_for_predictions():
     ("ecpix5-85f", {}, f"program_words of ecpix5-85f {NONE}"),
     ("butterstick", {"link": "usb"}, f"program_words of butterstick {NONE}"),
     ("colorlight-i5", {"config": replace(CORE, depth=2)},
-     "depth of colorlight-i5 must be a multiple of 4 with its SDRAM, which has no masks of bytes,"
-     " not 2"),
+     f"depth of colorlight-i5 {WHOLE}"),
     ("ulx3s-85f", {"config": replace(CORE, program_words=1 << 22)},
      f"program_words of ulx3s-85f {MOST}"),
     ("ulx3s-85f", {"config": replace(CORE, depth=2, read_vectors=1)},

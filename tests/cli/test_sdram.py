@@ -1,11 +1,14 @@
 """``weft sdram``: the Verilog of a controller, the list of chips, errors of one line."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from folders import files
 
 from weft.cli import main
+from weft.hw.export import to_verilog
+from weft.hw.sdram.ip import SdramIp
 from weft.sdram import SDRAM_CHIPS
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -26,6 +29,19 @@ def test_writes_a_controller(here, capsys):
     )
 
 
+def test_writes_a_controller_of_a_chip_without_dqm(here, capsys):
+    for options in [], ["--no-dqm"]:
+        command = ["sdram", "EM638325-7", "--mhz", "100", "--data-bytes", "8", *options]
+        assert main([*command, "-o", f"{len(options)}.v"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].split("; ")[1] == (
+        "EM638325-7 without DQM, 8 MiB, beats of 8 bytes"
+    )
+    chip = replace(SDRAM_CHIPS["EM638325-7"], masks=False)
+    text = to_verilog(SdramIp(chip, chip.timing(100), data_bytes=8), name="weft_sdram")
+    assert (here / "1.v").read_text(encoding="utf-8") == text
+    assert (here / "0.v").read_text(encoding="utf-8") != text
+
+
 def test_lists_the_chips(capsys):
     assert main(["sdram"]) == 0
     rows = re.findall(r"^ (\S+-\S+) +(\d+) MiB +(\d+) +(\d+) +(\d+) MB/s", capsys.readouterr().out,
@@ -40,6 +56,7 @@ def test_lists_the_chips(capsys):
     (["--mhz", "100"], "--mhz needs a CHIP"),
     (["--data-bytes", "8"], "--data-bytes needs a CHIP"),
     (["-o", "a.v"], "--output needs a CHIP"),
+    (["--no-dqm"], "--no-dqm needs a CHIP"),
     (["IS42", "--mhz", "100"], f"CHIP must be one of {', '.join(SDRAM_CHIPS)}, not IS42"),
     (["EM638325-7"], "--mhz must be given: the timing of the chip depends on the clock"),
     (["EM638325-7", "--mhz", "150"], "mhz must be at most 143 for EM638325-7, not 150"),

@@ -1,5 +1,7 @@
 """``weft sdram``: writes the controller of an SDRAM as a Verilog file, or lists the chips."""
 
+from dataclasses import replace
+
 from weft.cli.options import integer, number, path
 from weft.config import ConfigError
 from weft.files import output_file
@@ -28,6 +30,10 @@ def add(parser):
         help="bytes of a beat of AXI4: a power of two, from two words on; default 16",
     )
     parser.add_argument(
+        "--no-dqm", action="store_true", default=None,
+        help="DQM of the chip is tied to low: each word of a write has a WRITE of its own",
+    )
+    parser.add_argument(
         "-o", "--output", metavar="PATH", type=path("output"),
         help="the Verilog file, default out/weft_sdram.v",
     )
@@ -38,7 +44,7 @@ def run(args) -> int:
     from weft.sdram import SDRAM_CHIPS
 
     if args.chip is None:
-        for option in ("mhz", "data_bytes", "output"):
+        for option in ("mhz", "data_bytes", "no_dqm", "output"):
             if getattr(args, option) is not None:
                 raise ConfigError(f"--{option.replace('_', '-')} needs a CHIP")
         return _list(SDRAM_CHIPS.values())
@@ -46,7 +52,7 @@ def run(args) -> int:
         raise ConfigError(f"CHIP must be one of {', '.join(SDRAM_CHIPS)}, not {args.chip}")
     if args.mhz is None:
         raise ConfigError("--mhz must be given: the timing of the chip depends on the clock")
-    return _write(SDRAM_CHIPS[args.chip], args)
+    return _write(replace(SDRAM_CHIPS[args.chip], masks=not args.no_dqm), args)
 
 
 def _write(chip, args):
@@ -68,7 +74,8 @@ def _write(chip, args):
         text = to_verilog(ip, name="weft_sdram")
     write_text(file, text)
     print(
-        f"{file}: module weft_sdram, {len(text.splitlines()):,} lines; {chip.name},"
+        f"{file}: module weft_sdram, {len(text.splitlines()):,} lines; {chip.name}"
+        f"{' without DQM' if args.no_dqm else ''},"
         f" {chip.size >> 20} MiB, beats of {data_bytes} bytes; linear reads at {args.mhz:g} MHz:"
         f" {chip.rate(args.mhz):.0f} MB/s"
     )
