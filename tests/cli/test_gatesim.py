@@ -175,12 +175,14 @@ def test_reports_a_cell_without_a_model(run, monkeypatch):
     (("ulx3s-25f", "--rows", "0"), "rows must be in 1..64, not 0"),
     (("orangecrab-25f",),
      "weft gatesim must be for a board with a serial port; the link of orangecrab-25f is USB"),
+    (("ulx3s-25f", "--for", "networks-sdram", "--network", DIGITS),
+     "the core of weft gatesim must have no SDRAM, and that of ulx3s-25f has one"),
     (("ecpix5-45f", "--for", "networks", "--network", DIGITS), "has no network core"),
     (("ulx3s-25f", "--for", "networks", "--network", "no.tflite"), "no.tflite"),
     (("ulx3s-85f", "--for", "language"), "--network must be given with a network core or a"),
     (("ulx3s-85f", "--for", "language", "--network", DIGITS), "must be a language model for ulx3s"),
     (("ulx3s-85f", "--for", "language-sdram", "--network", STORIES),
-     "the language core of weft gatesim must have no SDRAM, and that of ulx3s-85f has one"),
+     "the core of weft gatesim must have no SDRAM, and that of ulx3s-85f has one"),
     (("icebreaker", "--for", "language", "--network", STORIES), "must have no microprogram, and"),
 ])
 def test_rejects_arguments_before_any_work(run, arguments, problem):

@@ -89,6 +89,7 @@ def run(args) -> int:
 def _board(args):
     """The board with the design of the arguments."""
     from weft.boards.board import BoardError, check_pins
+    from weft.boards.memory import has_sdram
 
     board = designed_board(args)
     if _TESTS.of(board.config).has_network != bool(args.network):
@@ -99,6 +100,10 @@ def _board(args):
     if board.link != "serial":
         raise BoardError(
             f"weft gatesim must be for a board with a serial port; the link of {board.name} is USB"
+        )
+    if has_sdram(board.config):
+        raise BoardError(
+            f"the core of weft gatesim must have no SDRAM, and that of {board.name} has one"
         )
     check_pins(board)
     if args.stage == "routed" and board.device.flow.name not in _ROUTED:
@@ -140,11 +145,10 @@ def _check_language(args, board):
     from weft.models.loading import load
     from weft.sim import gates
 
-    if board.config.program_words or board.config.microprogram:
-        part = "SDRAM" if board.config.program_words else "microprogram"
+    if board.config.microprogram:
         raise BoardError(
-            f"the language core of weft gatesim must have no {part}, and that of {board.name} has"
-            " one"
+            "the language core of weft gatesim must have no microprogram, and that of"
+            f" {board.name} has one"
         )
     found = load(args.network)
     if not is_language(found):
