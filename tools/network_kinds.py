@@ -442,6 +442,16 @@ def _filters(w, n):
     return w.softmax(w.dense(w.filter(x, 20, 6, 2, "int16"), 4))
 
 
+def _wide(w, n):
+    """Activations of int16: a residual block, a pool, padding, a mean."""
+    x = w.convolution("x", 8 + 5 * n, 3, 2)
+    y = w.convolution(w.depthwise(x), w.shape(x)[3], 1, activation=NONE)
+    x = w.sum(x, y, activation=RELU if n else NONE)
+    x = w.pool(x, "AVERAGE_POOL_2D" if n == 1 else "MAX_POOL_2D", 2, 2)
+    x = w.pad(w.joined(x, w.convolution(x, 5, 1)), (0, 0), (1, 0), (0, 2), (0, 0))
+    return w.dense(w.mean(w.convolution(x, 12, 3, 1, VALID), [1, 2]), 6)
+
+
 def _jobs(w, n):
     """A layer of each kind of job, small: for the simulation of gates."""
     w.input((1, 4 + n, 4, 16), "x")
@@ -465,5 +475,5 @@ KINDS: dict[str, Callable] = {
     "unrolled": _unrolled, "steps in time": _steps, "length 1": _unit, "attention": _attention,
     "each job": _jobs,
     **DETECTORS, "keyword transformer": _keywords, "vision transformer": _vision,
-    "recurrent": _recurrent, "filters": _filters,
+    "recurrent": _recurrent, "filters": _filters, "int16": _wide,
 }

@@ -48,7 +48,7 @@ class Writer:
         return name
 
     def _zero(self):
-        return int(self.rng.integers(-20, 20)) + self.half
+        return 0 if self.dtype == "int16" else int(self.rng.integers(-20, 20)) + self.half
 
     def shape(self, name: str) -> tuple[int, ...]:
         """The shape of a tensor."""
@@ -106,7 +106,8 @@ class Writer:
 
     def _bias(self, x, weights, columns):
         scale = self.tensors[x].scale * np.asarray(self.tensors[weights].scale)
-        return self.constant(self.rng.integers(-3000, 3000, columns).astype(np.int32), scale)
+        dtype = np.int64 if self.dtype == "int16" else np.int32
+        return self.constant(self.rng.integers(-3000, 3000, columns).astype(dtype), scale)
 
     def convolution(
         self, x, columns, kernel=3, stride=1, padding=SAME, activation=RELU, groups=1, dilation=1

@@ -33,7 +33,8 @@ def network(kind: str, number: int) -> bytes:
     """Return the file of a network of a kind, one of `COUNT`."""
     seed = 100 * list(KINDS).index(kind) + number
     side = 12 + 4 * number
-    writer = Writer(seed, (1, side, side + 2, 3), "uint8" if kind == "uint8" else "int8")
+    dtype = kind if kind in ("uint8", "int16") else "int8"  # of all maps
+    writer = Writer(seed, (1, side, side + 2, 3), dtype)
     outputs = KINDS[kind](writer, number)
     return writer.file(*(outputs if isinstance(outputs, list) else [outputs]))
 

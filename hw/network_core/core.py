@@ -260,6 +260,8 @@ class NetworkCore(wiring.Component):
             memory.rows.eq(map_reader.rows), map_reader.row_data.eq(memory.row_data),
             memory.outside.eq(list_reader.job.fields.outside),
         ]
+        if self.config.int16:
+            m.d.comb += memory.outside_odd.eq(list_reader.job.fields.outside_odd)
         if self.config.has_units:  # their jobs have no steps
             job = list_reader.job
             for block in (sequencer, map_reader):

@@ -40,7 +40,10 @@ def test_a_core_without_an_option_does_not_know_its_fields():
         for options in (dict.fromkeys(OPTIONS, True) | {"resident": False}, {})
     )
     assert own == {p.name for p in places(ListJob)}
-    assert own - other == {"multiply", "softmax", "lstm", "pairs", "quads", "early", "span"}
+    assert own - other == {
+        "multiply", "softmax", "lstm", "pairs", "quads", "quad_pairs", "words", "pair_low",
+        "pair_high", "outside_odd", "early", "span",
+    }
 
 
 def test_bytes_of_a_load():

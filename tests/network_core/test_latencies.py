@@ -40,11 +40,11 @@ def test_parameters_may_take_longer_than_sums():
     assert (sum_latency(array), join(array), read_delay(array), found) == (1, 3, 2, 20)
 
 
-def test_digits_take_a_cycle_more():
-    """The sums of several columns are added before the scaler; with ADD the next odd slot."""
+def test_digits_take_two_cycles_more():
+    """Sums of several columns before the scaler, limits behind it; with ADD the next odd slot."""
     config = NetworkCoreConfig(array=core(**PLAIN, cols=4, lanes=4), int16=True)
-    assert (rescale(config), added_take(config), total_latency(config)) == (21, 22, 26)
-    assert add_slot(config) == 23
+    assert (rescale(config), added_take(config), total_latency(config)) == (22, 23, 27)
+    assert add_slot(config) == 25
 
 
 def test_slot_of_add():

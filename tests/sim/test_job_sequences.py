@@ -18,6 +18,7 @@ from network_cores import (
 from network_duel import compare_memories, log_vectors
 
 from weft.golden.network_core import run_list
+from weft.golden.network_core.digits import DIGITS
 from weft.network_core.config import LSTM_LIMITS, LSTM_PARAMETERS, LSTM_SCALES
 from weft.network_core.cycles import predict_list
 from weft.network_core.descriptors import (
@@ -43,7 +44,6 @@ IN_PITCH, OUT_PITCH = 4, 17
 B_WORDS, TABLE, LAYERS = 6, 512, 4  # words of B and of the ADD table; layers with parameters
 LOADS = 3
 CELL = 80  # vectors from the sums of an LSTM to its cell
-DIGITS = {"pairs": 2, "quads": 4}  # kinds of jobs, and the columns of a value
 
 
 @pytest.fixture(scope="module", params=CHIPS, ids=lambda c: f"{c.array.target}-{c.array.name}")
@@ -215,8 +215,10 @@ def job_of(rng, config, kind, shape):
     zero = int(rng.integers(-20, 20))
     if kind in DIGITS:
         columns = -(-columns // DIGITS[kind]) * DIGITS[kind]
-    if kind == "pairs":
+    if kind in DIGITS and kind != "quads":
         zero, low = 0, -128
+        limits = sorted(int(value) for value in rng.integers(-(1 << 15), 1 << 15, 2))
+        flags |= dict(zip(("pair_low", "pair_high"), limits, strict=True))
     return ListJob(
         loads=LOADS, cross=int(rng.integers(2)), panel_rows=config.array.rows,
         out_height=height, out_width=width,

@@ -233,6 +233,7 @@ def test_lstm_is_a_flag_of_a_core_with_the_option(any_core, fields, wanted):
 @pytest.mark.parametrize("fields, wanted", [
     ({"pairs": 1, "quads": 1}, FIELD), ({"pairs": 1, "add": 1}, FIELD),
     ({"quads": 1, "sums": 1}, FIELD), ({"quads": 1, "softmax": 1}, FIELD),
+    ({"words": 1, "quad_pairs": 1}, FIELD), ({"words": 1, "lstm": 1}, FIELD),
     ({"pairs": 1, "lstm": 1}, FIELD), ({"quads": 1, "input": OUTSIDE}, ADDRESS),
     ({"quads": 1, "partial": 1, "loads": 99}, DEADLOCK),
 ], ids=lambda value: str(value))

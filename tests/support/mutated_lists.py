@@ -26,7 +26,8 @@ __all__ = ["MutatedList", "mutated_lists"]
 STORED = {"output", "output_pixel_step", "output_row_step", "output_step"}
 WAITS = {"loads", "jobs", "body_loads", "body_jobs"}
 # Flags of which a job has one at most: their bits.
-FORMS = {"add": 9, "sums": 10, "softmax": 13, "lstm": 15, "pairs": 16, "quads": 17}
+FORMS = {"add": 9, "sums": 10, "softmax": 13, "lstm": 15, "pairs": 16, "quads": 17,
+         "quad_pairs": 18, "words": 19}
 # With another value of these, a job may use words that no load of the list has written, or read
 # vectors that it stores.
 UNDEFINED = {

@@ -1,5 +1,6 @@
 """Random lists of loads, jobs and loops for tests of the list reader: no layers behind them."""
 
+from weft.golden.network_core.digits import DIGITS
 from weft.network_core.config import ADD_TABLE_WORDS
 from weft.network_core.descriptors import (
     ListEnd,
@@ -36,8 +37,10 @@ def some_job(rng, config, loads=0):
         fields[place.name] = random_step(rng, config) if place.address else number
     fields["sums"] &= 1 - fields["add"]
     if config.int16:
-        fields["pairs"] &= 1 - (fields["add"] | fields["sums"])
-        fields["quads"] &= 1 - (fields["add"] | fields["sums"] | fields["pairs"])
+        others = fields["add"] | fields["sums"]
+        for name in DIGITS:
+            fields[name] &= 1 - others
+            others |= fields[name]
     if config.multiply_maps:
         fields["multiply"] &= fields["add"]
     return ListJob(**fields | {"loads": loads, "panel_rows": rng.randint(1, config.array.rows)})

@@ -10,7 +10,7 @@ pytest.importorskip("tflite_micro")
     pytest.param(kind, marks=pytest.mark.slow)
     for kind in (
         "several inputs", "normalized", "keyword transformer", "vision transformer", "recurrent",
-        "filters",
+        "filters", "int16",
     )
 )])
 def test_a_kind_is_whole_and_equal(kind, capsys):

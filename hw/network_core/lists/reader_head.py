@@ -1,5 +1,8 @@
 """A head of the list reader: it finds and checks the next load or job."""
 
+from functools import reduce
+from operator import or_
+
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
@@ -43,6 +46,7 @@ SIZES = {  # fields that must not be 0
     ListLoop: ("times", "body"),
     ListEnd: (),
 }
+DIGITS = "pairs", "quads", "quad_pairs", "words"  # flags of values of 16 bits: at most one
 BEATS = {ListLoad: ("source",), ListLoop: ("source_step",)}  # begin with a beat of the program
 STEPS = {  # addresses that a turn of a loop changes, and the field of the loop with the step
     ListLoad: {"source": "source_step"},
@@ -95,10 +99,10 @@ def field_faults(config, kind, values, passed):
             other = values["partial"] | values["softmax"] if config.softmax else values["partial"]
             faults.append(values["lstm"] & other)
         if config.int16:
-            digits = values["pairs"] | values["quads"]
+            digits = [values[name] for name in DIGITS]
             faults += [
-                values["pairs"] & values["quads"],
-                digits & (values["add"] | values["sums"] | unit),
+                sum(digits) > 1,
+                reduce(or_, digits) & (values["add"] | values["sums"] | unit),
             ]
         if config.multiply_maps:
             faults.append(values["multiply"] & ~values["add"])

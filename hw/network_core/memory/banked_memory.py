@@ -104,6 +104,8 @@ class BankedMemory(wiring.Component):
     outside : In, int8
         Each byte of a vector outside the map. Stable while such vectors are read, and 2 cycles
         before.
+    outside_odd : In, int8; only with ``int16``
+        The same for its odd bytes; ``outside`` is for the even ones.
     reads : In, `weft.hw.network_core.interface.ReadPort`
         The data follow READ_LATENCY cycles after the request was accepted.
     read_bank : In, 1 bit for each bank
@@ -121,6 +123,7 @@ class BankedMemory(wiring.Component):
             "rows": In(data.ArrayLayout(RowRead(config), config.array.rows)),
             "row_data": Out(data.ArrayLayout(vector, config.array.rows)),
             "outside": In(signed(8)),
+            **({"outside_odd": In(signed(8))} if config.int16 else {}),
             "reads": In(ReadPort(config)),
             "read_bank": In(config.banks),
             "write": In(MemoryWrite(config)),
@@ -161,9 +164,12 @@ class BankedMemory(wiring.Component):
                 bank.a_addr.eq(pipeline(m, r_word, 1, f"row_address_{n}")),
                 select.words[n].eq(bank.a_data),
             ]
+        values = [pipeline(m, self.outside, 2, "outside")]
+        if config.int16:
+            values.append(pipeline(m, self.outside_odd, 2, "outside_odd"))
         m.d.comb += [
             select.words[config.banks].eq(
-                pipeline(m, self.outside, 2, "outside").replicate(config.array.depth)
+                Cat(*values).replicate(config.array.depth // len(values))
             ),
             select.select.eq(pipeline(m, hits, 2 + DualPortBank.LATENCY, "row_banks")),
             self.row_data.eq(select.selected),

@@ -104,8 +104,9 @@ class Rescaler(wiring.Component):
     `weft.network_core.config.FACTOR_BITS` bits, instead of their sum. Sums are modulo 2^32.
 
     With the option ``int16``, neighbouring lanes may have the digits of a sum. A stage before the
-    scalers adds them: ``pairs`` and ``quads`` of `weft.network_core.descriptors.ListJob`. With
-    ``pairs`` both lanes have a byte of the scaled value, which saturates to 16 bits.
+    scalers adds them: ``pairs``, ``quads``, ``quad_pairs`` and ``words`` of
+    `weft.network_core.descriptors.ListJob`. Two or four lanes may have the bytes of the scaled
+    value; a stage behind the scalers finds whether it leaves its limits of 16 bits.
 
     Both values of a chunk take the same path: `IssueSlots` gives each one its slot, in which its
     parameters are read. So the results of a chunk follow its request by a fixed number of cycles:
@@ -171,15 +172,13 @@ class Rescaler(wiring.Component):
         m = Module()
         issues = self._issues(m)
         parameters, limits = self._parameters(m, issues[0]), self._limits(m, issues)
-        biased, scaled = (
-            [
-                Signal(signed(32), name=f"{name}_{lane}", reset_less=True)
-                for lane in range(self.lanes)
-            ]
-            for name in ("biased", "scaled")
-        )
+        biased = [
+            Signal(signed(32), name=f"biased_{lane}", reset_less=True) for lane in range(self.lanes)
+        ]
+        scaled = [Signal(signed(32), name=f"scaled_{lane}") for lane in range(self.lanes)]
+        limited = [Signal(signed(16), name=f"limited_{lane}") for lane in range(self.lanes)]
         for lane in range(self.lanes):
-            self._lane(m, lane, parameters[lane], limits, issues, biased, scaled)
+            self._lane(m, lane, parameters[lane], limits, issues, biased, (scaled, limited))
         end = issues[latencies.rescale(self.config) - 1 - self.NEXT]
         m.d.comb += self.added.ready.eq(
             issues[latencies.added_take(self.config)].layer & self.job.fields.add
@@ -231,8 +230,8 @@ class Rescaler(wiring.Component):
             found[name] = pipeline(m, value, 1, name)
         return found
 
-    def _lane(self, m, lane, column, limits, issues, biased_lanes, scaled_lanes):
-        """All stages of one lane; ``biased_lanes``, ``scaled_lanes`` : values of all lanes."""
+    def _lane(self, m, lane, column, limits, issues, biased_lanes, wide_lanes):
+        """All stages of one lane; ``biased_lanes``, ``wide_lanes`` : values of all lanes."""
         sums, cell = self.sums[lane], self.core.cell
         if cell.corrected:
             sums = pipeline(m, (sums - self.pair_sum)[:32], 1, f"corrected_{lane}")
@@ -247,8 +246,7 @@ class Rescaler(wiring.Component):
             m.d.comb += self.scale.y.eq(scaler.y)
         y = scaler.y
         if self.config.int16:
-            m.d.comb += scaled_lanes[lane].eq(y)
-            y = self._byte(lane, scaled_lanes)
+            y = self._byte(m, lane, y, *wide_lanes)
         y = clamp(m, y, **limits, name=lane)[:8].as_signed()
         value = Mux(
             issues[self.join].layer, sums.as_signed(), self._total(m, lane, y, issues)
@@ -268,23 +266,46 @@ class Rescaler(wiring.Component):
             low, high = biased[last], biased[last - 1][:24]
             return low + Mux(holds, Cat(Const(0, 8), high), 0)
 
-        total = biased[lane]
+        total, pairs = biased[lane], fields.pairs | fields.quad_pairs
         if ends_quad:
+            quads = fields.quads | fields.quad_pairs | fields.words
             upper = Cat(Const(0, 16), pair(lane - 2, Const(1))[:16])
-            total = pair(lane, fields.pairs | fields.quads) + Mux(fields.quads, upper, 0)
+            total = pair(lane, pairs | quads) + Mux(quads, upper, 0)
         elif lane % 2:
-            total = pair(lane, fields.pairs)
+            total = pair(lane, pairs)
         m.d.sync += joined.eq(total)
         return joined
 
-    def _byte(self, lane, scaled):
-        """What a lane clamps to 8 bits: with ``pairs``, a byte of the value of the second lane."""
-        y, pairs = scaled[lane], self.job.fields.pairs
-        if lane % 2 == 0:
-            return Mux(pairs, scaled[lane + 1] >> 8, y)
-        # Beyond 16 bits, the whole value saturates as its low byte does.
-        fits = y[15:].all() | ~y[15:].any()
-        return Mux(pairs & fits, Cat(y[:7], ~y[7]).as_signed(), y)
+    def _byte(self, m, lane, y, scaled, limited):
+        """What a lane clamps to 8 bits, a cycle after ``y``: with digits a byte of their result.
+
+        ``scaled`` and ``limited`` have the results of all lanes, ``limited`` those of 16 bits.
+        """
+        fields = self.job.fields
+        pairs, place = fields.pairs | fields.quad_pairs, lane % MOST_DIGITS
+
+        def low_byte(value, first):
+            """Eight bits, less 128."""
+            return Cat(value[first : first + 7], ~value[first + 7]).as_signed()
+
+        own = scaled[lane]
+        m.d.comb += own.eq(pipeline(m, y, 1, f"y_scaled_{lane}"))
+        if lane % 2:
+            is_low, is_high = (
+                pipeline(m, difference[-1], 1, f"is_{name}_{lane}") for name, difference in (
+                    ("below", y - fields.pair_low), ("above", fields.pair_high - y),
+                )
+            )
+            value = limited[lane]
+            m.d.comb += value.eq(
+                Mux(is_low, fields.pair_low, Mux(is_high, fields.pair_high, own))
+            )
+            byte = low_byte(value, 0)
+        else:
+            byte = limited[lane + 1] >> 8
+        word, last = scaled[lane - place + MOST_DIGITS - 1], 8 * (MOST_DIGITS - 1)
+        of_word = low_byte(word, last - 8 * place) if place else word >> last
+        return Mux(fields.words, of_word, Mux(pairs, byte, own))
 
     def _scaler(self, m, lane, acc, column, issues):
         """A scaler that takes the sum a cycle after it met its parameters, or two."""

@@ -38,7 +38,7 @@ NETWORK_FIELDS = {
     "softmax": "the core has a unit that computes SOFTMAX",
     "multiply_maps": "jobs can multiply their results with another map",
     "lstm": "the core has a unit that computes the gates and the cell of an LSTM of int8",
-    "int16": "jobs can have values of 16 bits: SVDF with a state of int16",
+    "int16": "jobs can have values of 16 bits: tensors and states of int16",
     "early": "the array starts with a job while the results of the job before are stored",
     "resident": "lists have no loads: the host writes weights, parameters and an ADD table",
 }

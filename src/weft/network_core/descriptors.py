@@ -1,8 +1,7 @@
 """The descriptors of a list, to the bit: loads, jobs, loops and the end.
 
 A descriptor has 32 words of 32 bits, little-endian. Bits that no field uses are 0. The metadata of
-each field has its place: ``docs/network-core.md`` shows it as tables. `split` and `join` convert
-addresses of vectors. `ListReport` says how a list ended.
+each field has its place. `split` and `join` convert addresses; `ListReport` is how a list ended.
 """
 
 import dataclasses
@@ -101,8 +100,8 @@ class FieldPlace:
     option: str = ""
 
 
-def _bits(word, low, bits, *, signed=False, default=0):
-    place = {"word": word, "low": low, "bits": bits, "signed": signed}
+def _bits(word, low, bits, option="", *, signed=False, default=0):
+    place = {"word": word, "low": low, "bits": bits, "signed": signed, "option": option}
     return field(default=default, metadata=place)
 
 
@@ -259,21 +258,20 @@ class ListJob(_Descriptor):
         A step of an LSTM with ``columns`` units, in one pixel: `weft.golden.network_core.lstm`. The
         input map and the added map have its sums, and its cell is at ``add_input +
         add_pixel_step``. Not with another flag but ``cross``, and only with the option ``lstm``.
-    pairs, quads : flag
-        2 or 4 columns have the digits of a sum: `weft.golden.network_core.digits`. One of them, not
-        with ``add``, ``sums``, ``softmax`` or ``lstm``, and only with the option ``int16``.
+    pairs, quads, quad_pairs, words : flag
+        2 or 4 columns have the digits of a sum, and the result has 8, 16 or 32 bits:
+        `weft.golden.network_core.digits`. One of them, not with ``add``, ``sums``, ``softmax`` or
+        ``lstm``, and only with the option ``int16``.
+    pair_low, pair_high : int16
+        Limits of a result of 16 bits.
     loads : int
         Loads that must be complete before the job starts.
     panel_rows : int
         Pixels of a panel: at most ``rows``.
-    out_height, out_width : int
-        The output map.
-    columns : int
-        N: channels of the output map.
-    tile_words : int
-        Words of B of a tile: ``kernel_height * kernel_width * tap_vectors``.
-    kernel_height, kernel_width, tap_vectors : int
-        Array steps of a tile: for ky: for kx: for c in ``tap_vectors``.
+    out_height, out_width, columns : int
+        The output map. ``columns`` are its channels: N.
+    tile_words, kernel_height, kernel_width, tap_vectors : int
+        Array steps of a tile: for ky: for kx: for c in ``tap_vectors``. Each one takes a word of B.
     group_tiles : int
     group_step : address
         After so many tiles, the input moves on by this step. A convolution has one group: all
@@ -286,25 +284,23 @@ class ListJob(_Descriptor):
     stride_y, stride_x, dilation_y, dilation_x : int
     input : address
         Of the first tap of pixel (0, 0). It may lie before the map.
-    input_pixel_step : address
-        From an output pixel to the next one in its row.
-    input_row_step : address
-        From the last output pixel of a row to the first one of the next row.
-    tap_x_step : address
-        From the last vector of a tap to the first one of the next tap in the same kernel row.
-    tap_y_step : address
-        From the last vector of a kernel row to the first one of the next kernel row.
+    input_pixel_step, input_row_step : address
+        From an output pixel to the next one in its row, and from the last one of a row to the first
+        one of the next row.
+    tap_x_step, tap_y_step : address
+        From the last vector of a tap to the first one of the next tap in the same kernel row, and
+        from the last vector of a kernel row to the first one of the next kernel row.
     b_word, b_step : int
         Word of B of the first tile, and words from tile to tile (0: all tiles share their words).
     parameter_line : int
         Line of the first chunk; the lines of all chunks of a row follow each other.
     add_line : int
-        A line with the scale of the sum with ``add``; all lanes have the same parameters, and no
-        bias.
+        A line with the scale of the sum with ``add``, the same one for all lanes, without a bias.
     output, output_pixel_step, output_row_step : address
         Of pixel (0, 0), and steps as those of the input. The columns of a pixel follow each other,
         ``depth`` in a vector, or ``depth / 4`` with ``sums``.
-    outside : int8
+    outside, outside_odd : int8
+        The second one is for odd bytes, with the option ``int16``.
     zero, low, high : int8
         Zero point and limits of the result, before ``add``.
     add_input, add_pixel_step, add_row_step : address
@@ -326,6 +322,8 @@ class ListJob(_Descriptor):
     lstm: int = _flag(15, "lstm")
     pairs: int = _flag(16, "int16")
     quads: int = _flag(17, "int16")
+    quad_pairs: int = _flag(18, "int16")
+    words: int = _flag(19, "int16")
     loads: int = _bits(1, 0, 16)
     panel_rows: int = _bits(1, 16, 8)
     out_height: int = _bits(2, 0, 16)
@@ -364,10 +362,13 @@ class ListJob(_Descriptor):
     add_input: int = _address(21)
     add_pixel_step: int = _address(22)
     add_row_step: int = _address(23)
+    outside_odd: int = _bits(24, 0, 8, "int16", signed=True)
     sum_zero: int = _bits(24, 8, 8, signed=True)
     sum_low: int = _bits(24, 16, 8, signed=True)
     sum_high: int = _bits(24, 24, 8, signed=True)
     span: int = _address(25, "early")
+    pair_low: int = _bits(26, 0, 16, "int16", signed=True)
+    pair_high: int = _bits(26, 16, 16, "int16", signed=True)
 
 
 @dataclass(frozen=True, kw_only=True)

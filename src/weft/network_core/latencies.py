@@ -126,12 +126,13 @@ def softmax_reciprocal(array: Config) -> int:
 
 
 def _scaled(config):
-    """From an issue to the output of the scaler.
+    """From an issue to the value that is clamped to 8 bits.
 
-    The bias takes 1 cycle, if it has no digits; the sum of several columns takes another one.
+    The bias takes 1 cycle, if it has no digits. With ``int16`` the sum of several columns takes
+    another one, and so do the limits of the result.
     """
     array = config.array
-    return join(array) + (not has_serial_scaler(array)) + config.int16 + scale(array)
+    return join(array) + (not has_serial_scaler(array)) + 2 * config.int16 + scale(array)
 
 
 def rescale(config: NetworkCoreConfig) -> int:

@@ -7,7 +7,13 @@ import numpy as np
 
 from weft.checks import require
 from weft.golden.matmul import matmul
-from weft.golden.network_core.digits import check_digits, joined, split_values
+from weft.golden.network_core.digits import (
+    DIGITS,
+    check_digits,
+    joined,
+    split_values,
+    split_words,
+)
 from weft.golden.network_core.lstm import lstm_step
 from weft.golden.requantize import add_bias, requantize, scaled
 from weft.network_core.config import has_single_port
@@ -285,6 +291,8 @@ def _sums(config, memory, buffers, job):
     sums = np.empty((job.out_height * job.out_width, tiles * cols), np.int32)
     for group, first in enumerate(range(0, tiles, job.group_tiles)):
         a = np.full((*inside.shape, job.tap_vectors, depth), job.outside, np.int8)
+        if config.int16:
+            a[..., 1::2] = job.outside_odd
         a[inside] = memory.read_taps(firsts[inside][:, None], vectors + group * group_step)
         tile = np.arange(first, min(first + job.group_tiles, tiles))
         words = job.b_word + tile[:, None] * job.b_step + np.arange(job.tile_words)
@@ -309,14 +317,20 @@ def _layer(config, buffers, job, sums):
     lines = job.parameter_line + column // config.array.lanes
     bias, multiplier, shift = buffers.parameters(lines, column % config.array.lanes)
     total = add_bias(sums, bias)
-    if job.pairs or job.quads:
-        total = joined(total, 2 if job.pairs else 4)
+    if job.quad_pairs:  # of other columns pairs
+        first = np.arange(job.columns) % 4 < 2
+        total = np.where(first, joined(total, 2), joined(total, 4))
+    for flag in ("pairs", "quads", "words"):
+        if getattr(job, flag):
+            total = joined(total, DIGITS[flag])
     if job.sums:
         y = np.ascontiguousarray(total.astype("<i4")).view(np.int8)
-    elif job.pairs:
+    elif job.pairs or job.quad_pairs:
         y = split_values(scaled(
             total[:, 1::2], **_scaling(config, multiplier[1::2], shift[1::2])
-        ))
+        ), job.pair_low, job.pair_high)
+    elif job.words:
+        y = split_words(scaled(total[:, 3::4], **_scaling(config, multiplier[3::4], shift[3::4])))
     else:
         y = requantize(
             total, **_scaling(config, multiplier, shift), zero_point=job.zero, low=job.low,

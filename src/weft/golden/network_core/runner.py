@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from weft.golden.network_core.digits import DIGITS
 from weft.golden.network_core.job import run_job
 from weft.golden.network_core.memory import ListFault, MemoryArea, NetworkCoreBuffers
 from weft.network_core.config import ADD_TABLE_WORDS, MAX_SOFTMAX
@@ -131,7 +132,7 @@ class ListHead:
 
 
 RESULT_BYTES = 1024  # at most, of a result
-_FORMS = "add", "sums", "softmax", "lstm", "pairs", "quads"  # of a job: at most one
+_FORMS = "add", "sums", "softmax", "lstm", *DIGITS  # of a job: at most one
 
 _SIZES = {
     ListLoad: ("words",),

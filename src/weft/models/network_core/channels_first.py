@@ -21,6 +21,8 @@ from weft.models.network_core.onnx_nodes import (
     CoreNode,
     core_nodes,
 )
+from weft.models.network_core.wide_maps import with_pairs
+from weft.network_core.config import NetworkCoreConfig
 
 __all__ = ["CoreView", "flat_product", "order_in", "values_first"]
 
@@ -38,6 +40,8 @@ class CoreView:
     graph : Graph
     depth, convert
         As of `weft.models.network_core.onnx_nodes.core_nodes`.
+    core : NetworkCoreConfig or None
+        The core, if it is known.
 
     Attributes
     ----------
@@ -47,13 +51,22 @@ class CoreView:
         Their operators for the core have NHWC.
     tensors : tuple of Tensor
         Of these operators: shapes of maps have the channels last.
+    wide : set of int
+        Tensors of int16 whose maps have the bytes of their values, as `with_pairs` has them.
     """
 
-    def __init__(self, graph: Graph, depth: int, *, convert: bool):
+    def __init__(
+        self, graph: Graph, depth: int, *, convert: bool, core: NetworkCoreConfig | None
+    ):
+        self.wide: frozenset[int] = frozenset()
         if graph.source != "onnx":
             self.graph = _with_last_transposes(graph)
-            self.tensors = self.graph.tensors
-            self.nodes = [CoreNode(node, (node,)) for node in graph.nodes]
+            nodes, self.tensors = list(graph.nodes), self.graph.tensors
+            if core is not None and core.int16:
+                nodes, self.tensors, self.wide = with_pairs(self.graph)
+            self.nodes = [
+                CoreNode(node, (given,)) for node, given in zip(nodes, graph.nodes, strict=True)
+            ]
             return
         found, tensors = core_nodes(graph, depth, convert=convert)
         first = _channels_first([core_node.node for core_node in found], len(tensors))

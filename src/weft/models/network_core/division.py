@@ -41,7 +41,7 @@ from weft.models.network_core.operators.moves import moved
 from weft.models.network_core.operators.operands import PRODUCTS, SUMS, operand, parameters
 from weft.models.network_core.pieces import check_window, job_limits, needed
 from weft.models.network_core.pools import NO_PADDING, average_scale, conversion_scale
-from weft.models.network_core.products import half_of, product_of
+from weft.models.network_core.products import half_of, product_of, weights_of
 from weft.models.network_core.tensor_places import PaddedMaps, TensorPlaces, written_size
 from weft.models.network_core.variables import assigned, check_wanted
 from weft.models.network_core.weights import LayerWords
@@ -95,16 +95,16 @@ def divide(
 class _Division:
     """The state of `divide`: layers, operators of the host, and where each tensor is.
 
-    `weft.models.network_core.operators` reads ``operators``, ``tensors``, ``mode``, ``cols``,
-    ``depth``, ``network_core``, ``batch`` and ``places``.
+    `weft.models.network_core.operators` reads ``operators``, ``tensors``, ``wide``, ``mode``,
+    ``cols``, ``depth``, ``network_core``, ``batch`` and ``places``.
     """
 
     def __init__(self, graph, mode, cols, depth, fuse, config, tables, batch, variables):
-        self._view = view = CoreView(graph, depth, convert=fuse)
-        self._graph, self.tensors, self.mode = view.graph, view.tensors, mode
-        self.cols, self.depth, self._fuse, self.network_core = cols, depth, fuse, config
-        self._has_tables, self._used_tables, self.batch = tables, False, batch
-        self.operators, self._variables = graph.operators, variables
+        self._view = view = CoreView(graph, depth, convert=fuse, core=config)
+        self._graph, self.tensors, self.wide = view.graph, view.tensors, view.wide
+        self.mode, self.cols, self.depth, self._fuse = mode, cols, depth, fuse
+        self.network_core, self._has_tables, self._used_tables = config, tables, False
+        self.operators, self._variables, self.batch = graph.operators, variables, batch
         self.places = TensorPlaces(view.tensors, depth, [state.before for state in variables])
         self._layers: list[NetworkLayer] = []
         self._host: list[tuple[int, Step]] = []  # with the list that it is computed before
@@ -352,7 +352,7 @@ class _Division:
         fields = {f.name: getattr(product, f.name) for f in dataclasses.fields(product)}
         form, size, copies = (fields.pop(name) for name in ("form", "size", "copies"))
         columns = len(product.bias)
-        macs = math.prod(product.window.output) * gemm.weights.size
+        macs = math.prod(product.window.output) * weights_of(gemm)
         if copies > 1:
             x = self.places.written(form) if form else self.places.input(gemm.x, size)
             builder = OperatorBuilder(self, gemm)

@@ -2,14 +2,18 @@
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from weft.models.network_core.demands import Part
-from weft.models.network_core.layers import NetworkLayer
+from weft.models.network_core.layers import LOW_ZERO, PAIRS, NetworkLayer
 from weft.models.network_core.map_pitches import MapPitches, Panels
 from weft.models.network_core.weights import LayerWords
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import ListJob, join, split
 
 __all__ = ["PlacedMap", "job_of", "started_early"]
+
+_BYTE = np.iinfo(np.int8)
 
 
 @dataclass(frozen=True)
@@ -117,9 +121,17 @@ def job_of(
             add_pixel_step=add_step, add_row_step=add_row_step,
             sum_zero=addition.zero, sum_low=addition.low, sum_high=addition.high,
         )
+    low, high, wide_fields = layer.low, layer.high, {}
+    if layer.digits:
+        wide_fields = {layer.digits: 1}
+    if layer.digits in PAIRS:
+        wide_fields |= dict(pair_low=low, pair_high=high)
+        low, high = _BYTE.min, _BYTE.max
+    if config.int16:
+        wide_fields["outside_odd"] = LOW_ZERO if layer.reads_pairs else layer.x_zero
     return ListJob(
         cross=panels.cross, partial=part.piece.partial, softmax=layer.is_softmax, sums=layer.sums,
-        pairs=layer.digits == 2, quads=layer.digits == 4, loads=loads, panel_rows=panels.rows,
+        loads=loads, panel_rows=panels.rows,
         out_height=area.height, out_width=area.width,
         columns=min(layer.columns - part.first * array.cols, part.tiles * array.cols),
         # A job of a unit has no words, but 0 is an error.
@@ -136,8 +148,8 @@ def job_of(
         ),
         b_word=part.b_word, b_step=0 if sizes.filled else sizes.tile_words,
         parameter_line=part.line, output=output, output_pixel_step=output_step,
-        output_row_step=output_row_step, outside=layer.x_zero, zero=layer.zero, low=layer.low,
-        high=layer.high, **add_fields,
+        output_row_step=output_row_step, outside=layer.x_zero, zero=layer.zero, low=low, high=high,
+        **add_fields, **wide_fields,
     )
 
 

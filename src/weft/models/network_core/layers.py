@@ -11,10 +11,12 @@ from weft.models.network_core.map_pitches import MapView
 from weft.models.program import Step
 
 __all__ = [
-    "Addition", "GraphSegment", "InputForm", "NetworkCoreGraph", "NetworkLayer", "NetworkMap",
-    "NotKept", "Refusal", "WeightLayout", "WrongMap",
+    "LOW_ZERO", "PAIRS", "Addition", "GraphSegment", "InputForm", "NetworkCoreGraph",
+    "NetworkLayer", "NetworkMap", "NotKept", "Refusal", "WeightLayout", "WrongMap",
 ]
 
+PAIRS = "pairs", "quad_pairs"  # `NetworkLayer.digits` of results of 16 bits
+LOW_ZERO = -128  # the low byte of a value of int16 that is 0; its high byte is 0
 
 # Multipliers and shifts of a scale of 1: of TensorFlow Lite, and the bits of a float32.
 _ONE = ({1 << 30}, {1}), ({0x3F800000}, {0})
@@ -77,6 +79,8 @@ class InputForm:
     block, offset : (int, int)
     channels_first : bool
         The tensor's values have the order channel, row, column.
+    pairs : bool
+        The channels are the bytes of values of int16, which are 0 outside the tensor.
     """
 
     tensor: int
@@ -87,6 +91,7 @@ class InputForm:
     block: tuple[int, int] = (1, 1)
     offset: tuple[int, int] = (0, 0)
     channels_first: bool = False
+    pairs: bool = False
 
     @property
     def map_size(self) -> tuple[int, int, int]:
@@ -103,6 +108,8 @@ class InputForm:
         height, width, channels = self.map_size
         (by, bx), (oy, ox) = self.block, self.offset
         whole = np.full((height * by, width * bx, self.channels), self.fill, np.int8)
+        if self.pairs:
+            whole[..., 1::2] = LOW_ZERO
         whole[oy : oy + self.height, ox : ox + self.width] = self._pixels(values)
         blocks = whole.reshape(height, by, width, bx, self.channels).transpose(0, 2, 1, 3, 4)
         return blocks.reshape(height, width, channels)
@@ -208,9 +215,12 @@ class NetworkLayer:
         Map of the cell of an LSTM, which it changes; -1 of others.
     sums : bool
         The channels of y are bytes of sums of 32 bits, before the scale.
-    digits : int
-        Columns of a value: 2 are the bytes of a result of 16 bits, 4 have its sum, and the last one
-        the result. As ``pairs`` and ``quads`` of `weft.network_core.descriptors.ListJob`.
+    digits : str
+        The flag of `weft.network_core.descriptors.ListJob` for a layer whose columns are the digits
+        of sums: ``pairs``, ``quads``, ``quad_pairs`` or ``words``. Empty: a column is a sum.
+    reads_pairs : bool
+        x has the bytes of values of int16. The ones outside the map are 0: ``x_zero`` is the one of
+        the even channels, and the odd ones are -128.
     result : int
         The map that is complete with this layer, if it is not y: y is a part of it.
     addition : Addition or None
@@ -231,6 +241,7 @@ class NetworkLayer:
     x_zero : int
     bias, multiplier, shift : int64 [columns]
     zero, low, high : int
+        With `PAIRS` the limits have 16 bits.
     """
 
     operators: tuple[str, ...]
@@ -245,7 +256,8 @@ class NetworkLayer:
     added: int = -1
     cell: int = -1
     sums: bool = False
-    digits: int = 1
+    digits: str = ""
+    reads_pairs: bool = False
     result: int = -1
     addition: Addition | None = None
     window: Window

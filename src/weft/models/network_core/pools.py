@@ -36,21 +36,22 @@ class EqualWeights:
 
 
 @functools.lru_cache(maxsize=256)
-def average_scale(count: int, mode: str, zero: int) -> EqualWeights:
+def average_scale(count: int, mode: str, zero: int, bits: int = 8) -> EqualWeights:
     """Return a weight and a scale with which averages of ``count`` inputs are exact.
 
     The results at both ends of all runs of sums with equal results are compared with the kernel
-    ``tflite.average_pool``, whose ties are rounded away from ``zero``. Raises Refusal if no weight
-    in 1..127 is exact.
+    ``tflite.average_pool``, whose ties are rounded away from ``zero``. Inputs have ``bits``, with
+    sign. Raises Refusal if no weight in 1..127 is exact.
     """
     if count > MAX_COUNT:
         raise Refusal(f"its windows must have at most {MAX_COUNT} inputs, not {count}")
-    low, high = (value * count - zero * count for value in (-128, 127))
-    steps = np.arange(257) * count - count // 2  # where a result begins, from 0 on
+    least, most = -(1 << bits - 1), (1 << bits - 1) - 1
+    low, high = (value * count - zero * count for value in (least, most))
+    steps = np.arange((1 << bits) + 1) * count - count // 2  # where a result begins, from 0 on
     ends = np.concatenate([[low, high], steps, steps - 1, -steps, 1 - steps])
     sums = np.unique(ends[(low <= ends) & (ends <= high)])
     expected = np.sign(sums) * ((np.abs(sums) + count // 2) // count)
-    found = _exact(1 / count, sums, expected, (-128 - zero, 127 - zero), mode)
+    found = _exact(1 / count, sums, expected, (least - zero, most - zero), mode)
     if found is None:
         raise Refusal(f"averages of {count} inputs are not exact with the scaler of the lanes")
     return found

@@ -14,9 +14,17 @@ from weft.models.arithmetic import Rescale
 from weft.models.ir import Gemm, Tensor, Window
 from weft.models.network_core.layers import InputForm, Refusal, WeightLayout, WrongMap
 from weft.models.network_core.pools import NO_PADDING
+from weft.models.network_core.wide_maps import (
+    INT16,
+    NO_INT16,
+    PairGemm,
+    pair_scales,
+    pair_zeros,
+)
 
 __all__ = [
     "NetworkCoreProduct", "best_block", "half_of", "narrow", "product_of", "space_to_depth",
+    "weights_of",
 ]
 
 
@@ -84,7 +92,8 @@ class NetworkCoreProduct:
     copies : int
         So often the layer reads each pixel: the window is over a map with as many copies of each
         one, side by side.
-    window, layout, groups, weights, x_zero, bias, multiplier, shift, zero, low, high
+    window, layout, groups, weights, x_zero, bias, multiplier, shift, zero, low, high, digits,
+    reads_pairs
         As in `NetworkLayer`.
     """
 
@@ -102,6 +111,15 @@ class NetworkCoreProduct:
     zero: int
     low: int
     high: int
+    digits: str
+    reads_pairs: bool
+
+
+def weights_of(gemm: Gemm) -> int:
+    """Return the number of weights of an operator."""
+    given = gemm.whole if isinstance(gemm, PairGemm) else gemm
+    assert given.weights is not None
+    return given.weights.size
 
 
 def half_of(dtype: np.dtype) -> int:
@@ -126,7 +144,8 @@ def product_of(
         If the core cannot compute it; WrongMap if it can when the host writes x (``stored`` None).
     """
     x, given = tensors[gemm.x], gemm.requantization
-    _check(gemm, x, mode)
+    pairs = isinstance(gemm, PairGemm)
+    _check(gemm, x, pairs, mode)
     weights = _centred(gemm)
     x_zero = gemm.x_zero - half_of(x.dtype)
     window, size = _window(gemm, x, stored)
@@ -143,28 +162,38 @@ def product_of(
         if dense and window.dilation == (1, 1) and block != (1, 1):
             window, form, weights = space_to_depth(window, form, weights, x_zero, block)
             size = form.map_size
+        form = dataclasses.replace(form, pairs=pairs)
     total = weights.sum((0, 1) if weights.ndim == 3 else 0, dtype=np.int64)
     window, copies, weights = narrow(window, weights)
     columns = weights.shape[-1]
     bias = np.zeros(columns, np.int64) if gemm.bias is None else gemm.bias.astype(np.int64)
-    rescale = Rescale.of(given, columns, mode)
     y_half = half_of(np.dtype(given.dtype))
+    if isinstance(gemm, PairGemm):
+        scale = pair_scales(gemm, mode)
+        bias = bias - pair_zeros(columns) * total
+    else:
+        rescale = Rescale.of(given, columns, mode)
+        scale = rescale.multiplier, rescale.shift
+        bias = bias - x_zero * total
     return NetworkCoreProduct(
         size=size, form=form, copies=copies, window=window, layout=layout, groups=groups,
-        weights=weights, x_zero=x_zero, bias=bias - x_zero * total,
-        multiplier=rescale.multiplier, shift=rescale.shift, zero=rescale.zero - y_half,
-        low=rescale.low - y_half, high=rescale.high - y_half,
+        weights=weights, x_zero=x_zero, bias=bias, multiplier=scale[0], shift=scale[1],
+        zero=int(given.zero) - y_half, low=int(given.low) - y_half, high=int(given.high) - y_half,
+        digits="pairs" if pairs else "", reads_pairs=pairs,
     )
 
 
-def _check(gemm, x, mode):
+def _check(gemm, x, pairs, mode):
     """Raise Refusal for a Gemm with properties that the core lacks."""
     given = gemm.requantization
     if gemm.weights is None:
         raise Refusal("its second operand is computed, and B has constant weights")
     if x.dtype not in (np.int8, np.uint8):
-        raise Refusal(f"its input must be of 8 bits, not {x.dtype}")
-    if given is None or np.dtype(given.dtype) not in (np.int8, np.uint8):
+        raise Refusal(
+            NO_INT16 if x.dtype == INT16 and mode == "tflite"
+            else f"its input must be of 8 bits, not {x.dtype}"
+        )
+    if given is None or not pairs and np.dtype(given.dtype) not in (np.int8, np.uint8):
         raise Refusal("its results must be of 8 bits")
     if gemm.x_transposed or gemm.layout != "NHWC":
         raise Refusal("its channels must be the last axis")

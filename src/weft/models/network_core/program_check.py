@@ -8,6 +8,7 @@ from weft.models.errors import ModelError, require
 from weft.models.network_core.jobs import PlacedMap
 from weft.models.network_core.list_steps import shape_of
 from weft.models.network_core.resident import setup_bytes
+from weft.models.network_core.wide_maps import INT16
 from weft.models.program_check import check
 from weft.models.work import core_works, list_products
 from weft.network_core.descriptors import ListJob, ListLoop, unpack_list
@@ -79,9 +80,14 @@ def _written(program, entry):
     _place(program, entry.place, form.tensor, form.map_size if _is_form(form) else None)
     size = form.height * form.width * form.channels
     require(
-        math.prod(program.tensors[form.tensor].shape) == size,
+        _channels(program.tensors[form.tensor]) == size,
         "a written map must have the size of its tensor",
     )
+
+
+def _channels(tensor):
+    """The channels of all pixels of a map: a value of int16 is two of them."""
+    return math.prod(tensor.shape) * (2 if tensor.dtype == INT16 else 1)
 
 
 def _variables(program):
@@ -179,9 +185,8 @@ def _place(program, place: PlacedMap, tensor, size=()):
         "a map must lie in the area of maps",
     )
     if size == ():
-        fits = math.prod(program.tensors[tensor].shape) == (
-            place.height * place.width * place.channels
-        )
+        channels = place.height * place.width * place.channels
+        fits = _channels(program.tensors[tensor]) == channels
         require(fits, "a map must have the size of its tensor")
     else:
         require(size == (place.height, place.width, place.channels), "a map must fit its form")

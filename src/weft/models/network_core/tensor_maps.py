@@ -7,6 +7,7 @@ import numpy as np
 
 from weft.models.ir import Tensor
 from weft.models.network_core.jobs import PlacedMap
+from weft.models.network_core.wide_maps import INT16, bytes_of, values_of
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import split
 
@@ -27,13 +28,15 @@ def input_writes(
 
     Parameters
     ----------
-    values : int8 or uint8 array
+    values : int8, uint8 or int16 array
         Of the tensor ``entry.form.tensor``.
     first : int
         First vector of the maps of the inference.
     """
     if dtype == np.uint8:
         values = (values ^ _HALF).view(np.int8)
+    elif dtype == INT16:
+        values = bytes_of(values)
     placed, banks = entry.place, config.banks
     pitch, row_pitch = placed.pitches.pitch, placed.pitches.row_pitch
     pixels = np.ascontiguousarray(entry.form.arrange(values))  # [height, width, channels]
@@ -63,6 +66,8 @@ def map_values(data: bytes, placed: PlacedMap, tensor: Tensor, depth: int) -> np
     pixels = vectors[indices].reshape(placed.height, placed.width, -1)[..., : placed.channels]
     if tensor.dtype == np.uint8:
         pixels = np.ascontiguousarray(pixels).view(np.uint8) ^ _HALF
+    elif tensor.dtype == INT16:
+        pixels = values_of(pixels)
     if tensor.channels_first:
         pixels = pixels.transpose(2, 0, 1)
     return pixels.reshape(tensor.shape)

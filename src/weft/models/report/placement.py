@@ -15,9 +15,9 @@ from weft.models.network_core.list_steps import FRAME, frames
 from weft.models.network_core.operators.filters import is_filter
 from weft.models.network_core.operators.lstm import NO_UNIT as NO_LSTM
 from weft.models.network_core.operators.reductions import NO_UNIT
-from weft.models.network_core.operators.wide_filters import NO_INT16
 from weft.models.network_core.program import NetworkCoreProgram, NetworkCoreSegment
 from weft.models.network_core.tensor_maps import input_writes
+from weft.models.network_core.wide_maps import NO_INT16
 from weft.models.program import NO_MAP_PRODUCT, CompiledNetwork, Program, Step
 from weft.models.report.streams import step_streams
 from weft.models.work import host_products, list_products
@@ -59,7 +59,7 @@ _ONNX = (
 )
 _OPTIONS = {
     "multiply_maps": "MUL of two maps", "softmax": "SOFTMAX",
-    "lstm": "UNIDIRECTIONAL_SEQUENCE_LSTM", "int16": "SVDF with a state of 16 bits",
+    "lstm": "UNIDIRECTIONAL_SEQUENCE_LSTM", "int16": "tensors and states of int16",
 }
 
 

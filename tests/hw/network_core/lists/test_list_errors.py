@@ -187,10 +187,11 @@ def test_softmax_is_alone_and_has_4095_columns_at_most():
 def test_digits_have_one_form_and_no_other():
     """A job without a fault waits for ever, because no load follows."""
     array = replace(CHIP.array, requantize="tflite", lanes=4)
-    waits = {"pairs": dict(pairs=1), "quads": dict(quads=1), "a part": dict(pairs=1, partial=1)}
+    forms = "pairs", "quads", "quad_pairs", "words"
+    waits = {form: {form: 1} for form in forms} | {"a part": dict(pairs=1, partial=1)}
     wrong = {
-        "both": dict(pairs=1, quads=1), "pairs, add": dict(pairs=1, add=1),
-        "quads, add": dict(quads=1, add=1), "quads, sums": dict(quads=1, sums=1),
+        f"{form}, {other}": {form: 1, other: 1}
+        for n, form in enumerate(forms) for other in (*forms[:n], "add", "sums")
     }
     cases = {
         name: [JOB, replace(JOB, loads=99, **fields), END]

@@ -14,7 +14,7 @@ from weft.hw.network_core.memory.banked_memory import BankedMemory
 
 CYCLES = 300
 OUTSIDE = -1  # number of a vector outside the map
-VALUE = 0xA5  # of its bytes
+VALUE, ODD_VALUE = 0xA5, 0x3C  # of its bytes; of the odd ones with int16
 
 
 class Traffic:
@@ -55,6 +55,8 @@ class Traffic:
     async def run(self, ctx):
         dut, config, number = self.dut, self.config, None
         ctx.set(dut.outside, VALUE)
+        if config.int16:
+            ctx.set(dut.outside_odd, ODD_VALUE)
         await ctx.tick().repeat(2)
         for _ in range(CYCLES):
             self.set_write(ctx)
@@ -82,10 +84,14 @@ class Traffic:
         return value
 
 
-@pytest.fixture(scope="module", params=[(2, 2, 2), (4, 4, 4), (3, 1, 8), (1, 4, 4), (1, 2, 1)])
+@pytest.fixture(scope="module", params=[
+    (2, 2, 2), (4, 4, 4), (3, 1, 8), (1, 4, 4), (1, 2, 1),
+    (2, 4, 1, dict(lanes=4, int16=True, requantize="tflite")),
+])
 def traffic(request):
-    rows, depth, read_vectors = request.param
-    config = small_network_core(rows, 8, depth, read_vectors=read_vectors)
+    rows, depth, read_vectors, *options = request.param
+    options = options[0] if options else {}
+    config = small_network_core(rows, 8, depth, read_vectors=read_vectors, **options)
     found = Traffic(config, seed=rows + depth)
     simulate(found.dut, found.run)
     return found
@@ -100,7 +106,10 @@ def test_each_row_gets_its_vector(traffic):
             if number is None:
                 assert found == 0
             elif number == OUTSIDE:
-                assert found == int.from_bytes([VALUE] * traffic.config.array.depth)
+                odd = ODD_VALUE if traffic.config.int16 else VALUE
+                values = [VALUE, odd] * traffic.config.array.depth
+                values = values[: traffic.config.array.depth]
+                assert found == int.from_bytes(values, "little")
             elif not (previous and previous[0] == number):  # written while it is read
                 assert found == traffic.vector(number, now - 1)
                 compared += 1

@@ -143,10 +143,16 @@ def value_of(total):
     return int(scaled(np.int32([wrapped]), MULTIPLIER, SHIFT)[0])
 
 
-@pytest.mark.parametrize("kind, size", [("pairs", 2), ("quads", 4), ("", 1)])
-@pytest.mark.parametrize("cycles", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_lanes_with_the_digits_of_a_sum(kind, size, cycles):
-    """Values of all magnitudes, that saturate, and sums modulo 2^32; chunks at full rate."""
+@pytest.mark.parametrize("kind, size", [
+    ("pairs", 2), ("quads", 4), ("quad_pairs", 4), ("words", 4), ("", 1),
+])
+@pytest.mark.parametrize("cycles, low, high", [
+    (1, -(1 << 15), (1 << 15) - 1), (1, -300, 21000),
+    pytest.param(2, 0, 0, marks=pytest.mark.slow),
+    pytest.param(1, -(1 << 15), -129, marks=pytest.mark.slow),
+])
+def test_lanes_with_the_digits_of_a_sum(kind, size, cycles, low, high):
+    """Values of all magnitudes, beyond limits, and sums modulo 2^32; chunks at full rate."""
     config = replace(DIGITS, array=replace(DIGITS.array, scale_cycles=cycles))
     dut, rng, count = Rescaler(config), np.random.default_rng(1), 40
     sums = rng.integers(-(1 << 31), 1 << 31, (count, 4)) >> rng.integers(0, 32, (count, 4))
@@ -156,17 +162,23 @@ def test_lanes_with_the_digits_of_a_sum(kind, size, cycles):
     expected = []
     for chunk in (sums + bias).tolist():
         values = [value_of(t) for t in chunk]
+        if kind == "quad_pairs":
+            values[1] = value_of((chunk[0] << 8) + chunk[1])
         for last in range(size - 1, 4, size):
             digits = chunk[last - size + 1 : last + 1]
             values[last] = value_of(sum(t << 8 * (size - 1 - n) for n, t in enumerate(digits)))
-        if kind == "pairs":
-            bytes_ = [np.clip(value, -(1 << 15), (1 << 15) - 1) for value in values[1::2]]
-            expected.append([part for y in bytes_ for part in (y >> 8, (y & 255) - 128)])
+        if kind == "words":
+            y = values[3]
+            expected.append([y >> 24, *((y >> shift & 255) - 128 for shift in (16, 8, 0))])
+        elif kind.endswith("pairs"):
+            limited = [min(max(value, low), high) for value in values[1::2]]
+            expected.append([part for y in limited for part in (y >> 8, (y & 255) - 128)])
         else:
             expected.append([min(max(value, -128), 127) for value in values])
 
     async def bench(ctx):
-        fields = {"zero": 0, "low": -128, "high": 127, kind or "quads": kind != ""}
+        fields = {"zero": 0, "low": -128, "high": 127, kind or "quads": kind != "",
+                  "pair_low": low, "pair_high": high}
         put(ctx, dut.job.fields, {**plain(ctx.get(dut.job.fields)), **fields})
         columns = [column(config.array, int(b), MULTIPLIER, SHIFT) for b in bias]
         put(ctx, dut.lines.data, columns)

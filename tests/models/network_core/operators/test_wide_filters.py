@@ -134,11 +134,11 @@ def test_other_modes_and_batches():
 
 def test_the_lines_of_a_core():
     first, *others = operator_lines(ROW)
-    assert "SVDF with a state of 16 bits" in first and not others
-    assert "with int16 = true in [network_core] also: SVDF with a state of 16 bits" in (
+    assert "tensors and states of int16" in first and not others
+    assert "with int16 = true in [network_core] also: tensors and states of int16" in (
         operator_lines(LARGE)
     )
-    assert not any("16 bits" in line for line in operator_lines(MICRO))
+    assert not any("int16" in line for line in operator_lines(MICRO))
 
 
 @pytest.mark.long

@@ -20,6 +20,7 @@ from weft.models.network_core.operators import (
     reductions,
     resizing,
     squares,
+    wide_operators,
 )
 
 __all__ = ["LOWERINGS"]
@@ -27,5 +28,5 @@ __all__ = ["LOWERINGS"]
 LOWERINGS = {
     **moves.LOWERINGS, **operands.LOWERINGS, **reductions.LOWERINGS, **resizing.LOWERINGS,
     **map_products.LOWERINGS, **squares.LOWERINGS,
-    **filters.LOWERINGS,
+    **filters.LOWERINGS, **wide_operators.LOWERINGS,
 }

@@ -57,6 +57,8 @@ class OperatorBuilder:
         The core, if it is known.
     batch : int
         Inferences of a list.
+    is_wide : bool
+        The first output is of int16: the channels of its map are the bytes of its values.
     layers : list of NetworkLayer
     """
 
@@ -65,6 +67,7 @@ class OperatorBuilder:
         self.mode, self.cols, self.depth = division.mode, division.cols, division.depth
         self.config, self.batch = division.network_core, division.batch
         self.layers: list[NetworkLayer] = []
+        self.is_wide = node.outputs[0] in division.wide
         self._division, self._places = division, division.places
         self._first_list = self._places.core_list(node.inputs)
 
@@ -185,7 +188,7 @@ class OperatorBuilder:
         scale: tuple | None = None,
         x_zero: int = 0, zero: int = 0, low: int = -128, high: int = 127, b: int = -1,
         b_order: tuple[int, ...] = (), added: int = -1, addition: Addition | None = None,
-        cell: int = -1, sums: bool = False, digits: int = 1,
+        cell: int = -1, sums: bool = False, digits: str = "", reads_pairs: bool = False,
     ) -> int:
         """Append a layer, and return its map: ``y``, or a new one.
 
@@ -202,7 +205,8 @@ class OperatorBuilder:
         layer = NetworkLayer(
             operators=(), name=self.node.name, position=self.node.position, macs=0, x=x, y=y,
             b=b, b_order=b_order, added=added, addition=addition, cell=cell, sums=sums,
-            digits=digits, window=window, layout=layout, groups=groups, parts=parts,
+            digits=digits, reads_pairs=reads_pairs, window=window, layout=layout, groups=groups,
+            parts=parts,
             weights=weights.astype(np.int8), columns=columns, x_zero=x_zero, bias=bias,
             multiplier=multiplier, shift=shift, zero=zero, low=low, high=high,
         )

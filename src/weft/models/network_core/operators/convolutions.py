@@ -16,12 +16,12 @@ import numpy as np
 from weft.models.ir import Gemm, Graph, Host, Node
 from weft.models.network_core.layers import NetworkLayer, Refusal
 from weft.models.network_core.operators.builder import OperatorBuilder
-from weft.models.network_core.products import NetworkCoreProduct
+from weft.models.network_core.products import NetworkCoreProduct, weights_of
 
 __all__ = ["transposed", "with_dilations"]
 
 # The fields that `NetworkCoreProduct` and `OperatorBuilder.layer` have.
-_FIELDS = "layout", "groups", "bias", "x_zero", "zero", "low", "high"
+_FIELDS = "layout", "groups", "bias", "x_zero", "zero", "low", "high", "digits", "reads_pairs"
 
 
 def transposed(
@@ -72,7 +72,7 @@ def transposed(
             **{name: getattr(product, name) for name in _FIELDS},
         )
     *layers, last = builder.finished((target,))
-    macs = math.prod(window.output) * gemm.weights.size
+    macs = math.prod(window.output) * weights_of(gemm)
     return target, (*layers, dataclasses.replace(last, macs=macs, left_out=gemm.left_out))
 
 

@@ -65,7 +65,7 @@ class Origins:
         for values, step in ((self.row, 0), (self.column, 0), (self.channel, 1)):
             follows &= values[..., 1:] == values[..., :-1] + step
         constant = (self.source[..., 1:] < 0) & (self.source[..., :-1] < 0)
-        return [n + 1 for n in np.flatnonzero(~(follows | constant).all((0, 1)))]
+        return [int(n) + 1 for n in np.flatnonzero(~(follows | constant).all((0, 1)))]
 
     def staged(self, offsets: list[int], channels: int) -> "Origins":
         """Return the origins in one map, with source n from channel ``offsets[n]`` on."""

@@ -24,6 +24,7 @@ from weft.models.network_core.operators.grids import (
     TooManyGrids,
     grids_of,
 )
+from weft.models.network_core.wide_maps import INT16, moved_bytes, pair_constants
 
 __all__ = ["LOWERINGS", "MOST_JOBS", "MOST_WEIGHTS", "move", "moved"]
 
@@ -39,26 +40,36 @@ def move(builder: OperatorBuilder) -> tuple[int, ...]:
     for operand, number in enumerate(builder.node.inputs):
         tensor = builder.tensor(operand)
         if tensor.data is not None:
-            is_values = tensor.dtype.itemsize == 1
+            is_values = tensor.dtype == INT16 if builder.is_wide else tensor.dtype.itemsize == 1
             inputs.append(_constants(builder, tensor.data, tensor) if is_values else tensor.data)
             continue
         if number in builder.node.inputs[:operand]:
             inputs.append(inputs[builder.node.inputs.index(number)])
             continue
         sources.append(builder.stored(operand))
-        size = math.prod(tensor.shape)
-        inputs.append(np.arange(whole, whole + size).reshape(tensor.shape))
+        shape = tensor.shape
+        if builder.is_wide:
+            shape = (*shape[:-1], shape[-1] // 2)
+        size = math.prod(shape)
+        inputs.append(np.arange(whole, whole + size).reshape(shape))
         whole += size
     if "value" in attributes:
         attributes["value"] = _constants(builder, attributes["value"], builder.tensor(0))
     if not sources:
         raise Refusal("its inputs must be maps, and all of them are constants")
     results = kernels.run(builder.node.kernel, inputs, attributes)
+    if builder.is_wide:
+        results = [moved_bytes(index) for index in results]
     return tuple(moved(builder, index, _size(builder, index.shape), sources) for index in results)
 
 
 def _constants(builder, values, tensor):
-    """Return numbers for constants that `moved` tells from those of values: -1 .. -256."""
+    """Return numbers for constants that `moved` tells from those of values: -1 .. -256.
+
+    Those of int16 are for `moved_bytes`.
+    """
+    if builder.is_wide:
+        return pair_constants(values)
     return -129 - builder.zero(np.asarray(values, np.int64), tensor)
 
 

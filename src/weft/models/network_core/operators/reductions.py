@@ -1,7 +1,9 @@
 """Operators that take many values together: pools, MEAN, SUM, REDUCE_MAX, REDUCE_MIN, SOFTMAX."""
 
+import functools
 import itertools
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -13,7 +15,9 @@ from weft.models.network_core.pools import NO_PADDING, average_scale, mean_scale
 from weft.models.network_core.products import half_of
 from weft.network_core.config import MAX_SOFTMAX
 
-__all__ = ["LOWERINGS", "NO_UNIT", "corrected", "maximum"]
+__all__ = [
+    "LOWERINGS", "NO_UNIT", "average_pool", "corrected", "maximum", "mean_window", "taps_along",
+]
 
 _LEAST, _MOST = -128, 127  # the least one is never a maximum of other values
 
@@ -59,24 +63,25 @@ def _max_pool(builder):
     return x
 
 
+def taps_along(size, axis, stride, before, output, first, taps) -> Window:
+    """Return the window of some taps along an axis of a map, from tap ``first`` on."""
+    values = {
+        "kernel": (1, taps), "stride": (1, stride if output > 1 else 1),
+        "output": (size[1 - axis], output), "start": (0, before - first),
+    }
+    if axis == 0:
+        values = {name: value[::-1] for name, value in values.items()}
+    (top, left) = values["start"]
+    return Window(
+        values["kernel"], values["stride"], (1, 1), (top, 0, left, 0), size[:2], values["output"]
+    )
+
+
 def _maximum_along(builder, x, axis, kernel, stride, before, output, limits):
     """Return the maxima of windows along an axis of a map."""
-    size = builder.size(x)
-
-    def window(first, taps):
-        """The window of ``taps`` taps from tap ``first`` on."""
-        values = {
-            "kernel": (1, taps), "stride": (1, stride if output > 1 else 1),
-            "output": (size[1 - axis], output), "start": (0, before - first),
-        }
-        if axis == 0:
-            values = {name: value[::-1] for name, value in values.items()}
-        (top, left) = values["start"]
-        return Window(
-            values["kernel"], values["stride"], (1, 1), (top, 0, left, 0), size[:2],
-            values["output"],
-        )
-
+    window = functools.partial(
+        taps_along, builder.size(x), axis, stride, before, output
+    )
     if kernel == 1:
         return builder.copy(x, window(0, 1), x_zero=_LEAST, **limits)
     # The second tap less the first one needs no table.
@@ -117,13 +122,15 @@ def _softmax(builder: OperatorBuilder) -> int:
 _MAX_SIZE = 255  # of a kernel, and of a dilation
 
 
-def _average_pool(builder):
-    """A layer for all windows with as many inputs: those at a border have fewer."""
+def average_pool(
+    builder: OperatorBuilder, average: Callable[[int, Window, int, int | None], None]
+) -> int:
+    """Append a layer for all windows with as many inputs: those at a border have fewer.
+
+    ``average(x, window, inputs, y)`` appends it: ``inputs`` of the taps of a window are in the map.
+    """
     given, x = builder.node.attributes, builder.read()
     size, output = builder.size(x), tuple(given["output"])
-    zero, low, high = (
-        builder.zero(value, builder.tensor(0)) for value in (0, given["low"], given["high"])
-    )
     runs = [
         _runs(*numbers) for numbers in zip(
             size[:2], given["kernel_size"], given["stride"], given["padding"], output, strict=True
@@ -138,18 +145,30 @@ def _average_pool(builder):
                   for s, run in zip(given["stride"], (rows, columns), strict=True)),
             (1, 1), (-rows.start, 0, -columns.start, 0), size[:2], (rows.count, columns.count),
         )
-        scale = average_scale(rows.inputs * columns.inputs, builder.mode, zero)
         y = whole
         if len(regions) > 1:
             y = builder.view(
                 whole, (rows.count, columns.count, size[2]), row=rows.first, column=columns.first
             )
-        taps = rows.taps * columns.taps
+        average(x, window, rows.inputs * columns.inputs, y)
+    return whole
+
+
+def _average_pool(builder):
+    """Averages of bytes."""
+    zero, low, high = (
+        builder.zero(value, builder.tensor(0))
+        for value in (0, *(builder.node.attributes[name] for name in ("low", "high")))
+    )
+
+    def average(x, window, inputs, y):
+        scale = average_scale(inputs, builder.mode, zero)
         builder.equal(
-            x, window, scale.weight, bias=-zero * taps * scale.weight,
+            x, window, scale.weight, bias=-zero * math.prod(window.kernel) * scale.weight,
             scale=(scale.multiplier, scale.shift), x_zero=zero, zero=zero, low=low, high=high, y=y,
         )
-    return whole
+
+    return average_pool(builder, average)
 
 
 class _Run:
@@ -192,22 +211,27 @@ def _axes(builder):
     return sorted(axis for axis in found if axis >= 0)  # the others have size 1
 
 
-def _mean(builder):
-    """One layer, so that the sum is rounded once."""
-    axes, tensor = _axes(builder), builder.tensor(0)
-    size = builder.map_size(tensor.shape)
+def mean_window(builder: OperatorBuilder) -> tuple[int, Window, bool]:
+    """Return the map that a mean or a sum reads, its window, and whether it is over channels."""
+    axes, size = _axes(builder), builder.map_size(builder.tensor(0).shape)
     if all(axis in axes or size[axis] == 1 for axis in (0, 1)):
         axes, size = [0, 1, *axes], _within_limits(size)
     x = builder.read(0, size)
+    kernel = tuple(size[axis] if axis in axes else 1 for axis in (0, 1))
+    output = tuple(1 if axis in axes else size[axis] for axis in (0, 1))
+    return x, Window(kernel, (1, 1), (1, 1), NO_PADDING, size[:2], output), 2 in axes
+
+
+def _mean(builder):
+    """One layer, so that the sum is rounded once."""
+    x, window, over_channels = mean_window(builder)
+    size, tensor = builder.size(x), builder.tensor(0)
     half = half_of(tensor.dtype)
     scale = mean_scale(builder.node, tensor.shape, half, builder.mode)
     x_zero, zero = (value - half for value in builder.node.attributes["zeros"])
-    kernel = tuple(size[axis] if axis in axes else 1 for axis in (0, 1))
-    output = tuple(1 if axis in axes else size[axis] for axis in (0, 1))
-    window = Window(kernel, (1, 1), (1, 1), NO_PADDING, size[:2], output)
-    taps = math.prod(kernel)
+    taps = math.prod(window.kernel)
     fields = dict(scale=(scale.multiplier, scale.shift), x_zero=x_zero, zero=zero)
-    if 2 not in axes:
+    if not over_channels:
         return builder.equal(x, window, scale.weight, bias=-x_zero * taps * scale.weight, **fields)
     return builder.layer(
         x, window, np.full((taps, size[2], 1), scale.weight), layout=WeightLayout.DENSE,

@@ -21,12 +21,13 @@ import numpy as np
 
 from weft.models.network_core.layers import Refusal, WeightLayout
 from weft.models.network_core.operators.builder import OperatorBuilder, pointwise, whole_map
+from weft.models.network_core.wide_maps import NO_INT16
 
-__all__ = ["NO_INT16", "first_state", "wide_filter"]
+__all__ = ["first_state", "wide_filter"]
 
-NO_INT16 = "the core has no values of 16 bits"
 _BYTES, _DIGITS = 2, 4  # of a value of the state; columns of a result
 _LOW = 128  # what the low byte of a value is less
+_LIMITS = np.iinfo(np.int16)
 
 
 def first_state(given, cols: int, depth: int) -> np.ndarray:
@@ -71,7 +72,8 @@ def _newest(builder, x, features, y):
     builder.layer(
         x, whole_map((height, width)), columns.reshape(height * width, channels, -1),
         layout=WeightLayout.DENSE, bias=-given["x_zero"] * columns.sum(0), x_zero=given["x_zero"],
-        scale=(given["multipliers"][0], given["shifts"][0]), y=y, digits=_BYTES,
+        scale=(given["multipliers"][0], given["shifts"][0]), y=y, digits="pairs",
+        low=_LIMITS.min, high=_LIMITS.max,
     )
 
 
@@ -95,7 +97,7 @@ def _filtered(builder, state, time):
         state, whole_map((rank, memory)), weights.reshape(len(time), group, -1),
         layout=WeightLayout.DENSE, groups=whole // own, bias=biases.reshape(-1),
         scale=(given["multipliers"][1], given["shifts"][1]), zero=given["zero"],
-        low=given["low"], high=given["high"], digits=_DIGITS,
+        low=given["low"], high=given["high"], digits="quads",
     )
 
 
