@@ -26,6 +26,9 @@ class Drain(wiring.Component):
     delay : int
         3 or more.
     folded : bool
+    chains : int
+        As of a `weft.hw.array.systolic.SystolicArray`: a pass drains in ``rows / chains * slots``
+        cycles, and each row shifts as the row of its chain does.
 
     Attributes
     ----------
@@ -38,8 +41,9 @@ class Drain(wiring.Component):
     shift : Out, 1 bit a row, from the top
     """
 
-    def __init__(self, *, rows, slots, delay, folded=False):
+    def __init__(self, *, rows, slots, delay, folded=False, chains=1):
         self.rows = rows
+        self.chains = chains
         self.slots = slots
         self.delay = delay
         self.folded = folded
@@ -48,7 +52,7 @@ class Drain(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        cycles = self.rows * self.slots
+        cycles = self.rows // self.chains * self.slots
         starts = Signal(self.delay - 2)  # delay line
         remaining = Signal(range(cycles + 1))
         is_result = Signal(init=1)  # the sums that move are results
@@ -56,7 +60,9 @@ class Drain(wiring.Component):
             starts.eq(Cat(self.start, starts)), self.valid.eq(remaining.any() & is_result),
         ]
         for p in range(self.rows):
-            idle = cycles - (p + 1) * self.slots + (not self.folded)  # of the cycles, the last ones
+            of_chain = p // self.chains
+            # Of the cycles, the last ones.
+            idle = cycles - (of_chain + 1) * self.slots + (not self.folded)
             if idle < cycles:
                 m.d.sync += self.shift[p].eq(remaining > idle)
         if self.folded:

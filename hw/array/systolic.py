@@ -169,8 +169,8 @@ class SystolicArray(wiring.Component):
     cycles after the PE in the top left corner. The caller skews the operands; the array skews
     ``control``, which arrives once, with the first operands.
 
-    ``shift[p]`` moves a result from the PE above into row p; in column c it acts ``c // hop``
-    cycles later. `weft.hw.array.edges.Drain` generates it.
+    ``shift[p]`` moves a result from the PE above, of its chain, into row p; in column c it acts
+    ``c // hop`` cycles later. `weft.hw.array.edges.Drain` generates it.
 
     Parameters
     ----------
@@ -179,6 +179,10 @@ class SystolicArray(wiring.Component):
         Returns the MAC cell for a column number; called once for each PE.
     lut_ram : str, optional
         As for a `weft.hw.array.systolic.ProcessingElement`.
+    chains : int
+        Rows of the tile that leave in a cycle: row p of the tile moves down in chain ``p %
+        chains``, over the rows of the other chains. It divides ``rows``. With more than 1, ``hop``
+        must be a multiple of it: else a sum would be captured before the sum below has moved.
 
     Attributes
     ----------
@@ -195,12 +199,13 @@ class SystolicArray(wiring.Component):
     shift : In, 1 bit a row, from the top
     valid : In, 1 bit
         Results are at the south edge.
-    south : Out, ``cols`` of (``valid``, ``sum``)
-        One row of the tile in each cycle; column c is ``c // hop`` cycles late.
+    south : Out, ``chains * cols`` of (``valid``, ``sum``)
+        One row of each chain in each cycle, chain by chain; column c is ``c // hop`` cycles late.
     """
 
-    def __init__(self, *, rows, cols, hop, mac, lut_ram=None):
+    def __init__(self, *, rows, cols, hop, mac, lut_ram=None, chains=1):
         self.rows = rows
+        self.chains = chains
         self.cols = cols
         self.hop = hop
         self.lut_ram = lut_ram
@@ -218,7 +223,7 @@ class SystolicArray(wiring.Component):
             **start,
             "shift": In(rows),
             "valid": In(1),
-            "south": Out(data.ArrayLayout(self.South, cols)),
+            "south": Out(data.ArrayLayout(self.South, chains * cols)),
         })
 
     def elaborate(self, platform):
@@ -246,7 +251,7 @@ class SystolicArray(wiring.Component):
         row_control = list(hops(first_control, self.rows))
         b = [self.b[c] for c in range(self.cols)]
         init = [self.init[c] for c in range(self.cols)] if self.starts else []
-        above = [Const(0, self._macs[0][0].ACC)] * self.cols
+        above = [[Const(0, self._macs[0][0].ACC)] * self.cols for _ in range(self.chains)]
         for p, macs in enumerate(self._macs):
             if p and p % self.hop == 0:
                 b = [delay(value) for value in b]
@@ -254,6 +259,7 @@ class SystolicArray(wiring.Component):
             if p % self.hop == 0:
                 control = list(hops(row_control[p], self.cols))
             row = self.rows - 1 - p
+            chain = above[row % self.chains]
             a = hops(self.a[row], self.cols)
             shift = hops(self.shift[p], self.cols)
             if self.starts:
@@ -269,11 +275,13 @@ class SystolicArray(wiring.Component):
                     pe.control.clear.eq(control[c].clear),
                     pe.control.capture.eq(control[c].capture),
                     pe.shift.eq(pe_shift),
-                    pe.above.eq(above[c]),
+                    pe.above.eq(chain[c]),
                 ]
                 if self.starts:
                     m.d.comb += [pe.preload.eq(preload[c]), pe.init.eq(init[c])]
-                above[c] = pe.below
-        for c in range(self.cols):
-            m.d.comb += [self.south[c].valid.eq(valid[c]), self.south[c].sum.eq(above[c])]
+                chain[c] = pe.below
+        for n, chain in enumerate(above):
+            for c in range(self.cols):
+                south = self.south[n * self.cols + c]
+                m.d.comb += [south.valid.eq(valid[c]), south.sum.eq(chain[c])]
         return m

@@ -1,6 +1,6 @@
 """The array section: from the operands of a step to the sums of a chunk."""
 
-from amaranth.hdl import Module, ResetInserter, signed
+from amaranth.hdl import Cat, Module, Mux, ResetInserter, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -20,6 +20,9 @@ __all__ = ["ArraySection"]
 
 class ArraySection(wiring.Component):
     """The systolic array of a network core, with its skews, drain, and result buffer.
+
+    With the option ``two_rows``, rows 2n and 2n + 1 of a tile leave the array together: a row of
+    the result buffer has both.
 
     The vectors of A arrive ``a_latency`` cycles after their step. The address of B is delayed, so
     that its word arrives in the same cycle. The results of a tile are written to the result buffer
@@ -81,6 +84,7 @@ class ArraySection(wiring.Component):
         self.buffer_rows = buffer_rows
         self.drain_delay = self._drain_delay(config, a_latency)
         self.columns = core.cols + self.mac.CORRECTED
+        self.chains = config.drained_rows
         self.FLUSH = (core.rows - 1) // core.hop + (self.columns - 1) // core.hop + 2
         vector = data.ArrayLayout(signed(8), core.depth)
         super().__init__({
@@ -110,8 +114,9 @@ class ArraySection(wiring.Component):
             mac=lambda col: self.mac(
                 depth=core.depth, resource=core.resource(self.columns - 1 - col)
             ),
+            chains=self.chains,
         )
-        drain = Drain(rows=core.rows, slots=1, delay=self.drain_delay)
+        drain = Drain(rows=core.rows, slots=1, delay=self.drain_delay, chains=self.chains)
         m.submodules.drain = ResetInserter(self.reset)(drain)
         m.d.comb += [
             drain.start.eq(self.step.drain),
@@ -151,18 +156,21 @@ class ArraySection(wiring.Component):
         """Array -> result buffer -> the sums of a chunk."""
         core, registered, results = self.core, self.core.family.pipelines_results, self.results
         buffer = ResultBuffer(
-            south=array.South, cols=self.columns, depth=self.buffer_rows, registered=registered,
-            target=core.target, lut_ram=self.buffer_rows <= LUT_RAM_WORDS,
+            south=array.South, cols=self.chains * self.columns, depth=self.buffer_rows,
+            registered=registered, target=core.target, lut_ram=self.buffer_rows <= LUT_RAM_WORDS,
         )
         m.submodules.buffer = ResetInserter(self.reset)(buffer)
         row = buffer.row.as_value()[: core.cols * len(buffer.row[0])]
+        wait = result_read(core) - ResultBuffer.latency(registered)
         m.d.comb += [
             buffer.south.eq(array.south),
             buffer.read_addr.eq(results.address),
             results.row_written.eq(buffer.row_written),
         ]
+        if self.chains > 1:
+            self._pairs(m, buffer, wait)
+            return
         if core.lanes == core.cols:  # a chunk is a row
-            wait = result_read(core) - ResultBuffer.latency(registered)
             m.d.comb += results.sums.eq(pipeline(m, row, wait, "sums"))
         else:
             m.submodules.lanes = lanes = LaneSelect(
@@ -172,5 +180,24 @@ class ArraySection(wiring.Component):
                 lanes.index.eq(results.index), lanes.row.eq(row), results.sums.eq(lanes.sums),
             ]
         if self.mac.CORRECTED:
-            wait = result_read(core) - ResultBuffer.latency(registered)
             m.d.comb += results.pair_sum.eq(pipeline(m, buffer.row[core.cols], wait, "pair_sum"))
+
+    def _pairs(self, m, buffer, wait):
+        """Both rows of the array in a row of the buffer, or one of them as the first one."""
+        core, results = self.core, self.results
+        second = pipeline(m, results.index, ResultBuffer.latency(buffer.registered), "second")
+        rows = [
+            [buffer.row[n * self.columns + c] for c in range(self.columns)]
+            for n in range(self.chains)
+        ]
+        names = ["sums"] + ["pair_sum"] * self.mac.CORRECTED
+        parts = slice(None, core.cols), slice(core.cols, None)
+        for name, part in zip(names, parts, strict=False):
+            first_value, second_value = (Cat(row[part]) for row in rows)
+            chosen = Mux(second, second_value, first_value)
+            m.d.comb += [
+                Value.cast(getattr(results, name)).eq(pipeline(m, chosen, wait, name)),
+                Value.cast(getattr(results, f"second_{name}")).eq(
+                    pipeline(m, second_value, wait, f"second_{name}")
+                ),
+            ]

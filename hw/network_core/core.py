@@ -176,6 +176,10 @@ class NetworkCore(wiring.Component):
             list_reader.job_done.eq(output.done | sequencer.done),
             self.status.eq(list_reader.status), self.finished.eq(list_reader.finished),
         ]
+        if self.config.two_rows:
+            m.d.comb += [
+                writes.second.eq(output.second_write), memory.second.eq(writes.second_write),
+            ]
         if self.config.early:
             m.d.comb += [
                 list_reader.address_error.eq(output.address_error),

@@ -192,15 +192,22 @@ class ResultRead(wiring.Signature):
         The chunk, `weft.network_core.latencies.result_read` cycles later.
     pair_sum : In, 32 bits
         The pair sum of the row, in the same cycle; not used if the MAC cell is not corrected.
+    second_sums, second_pair_sum : In; only with the option ``two_rows``
+        Of the second row of the array in that row of the buffer. ``sums`` and ``pair_sum`` are
+        those of the first one, or of the second one with ``index`` 1.
     """
 
     def __init__(self, config, buffer_rows):
         super().__init__({
             "row_written": In(1),
             "address": Out(ceil_log2(buffer_rows)),
-            "index": Out(range(config.row_chunks)),
+            "index": Out(range(max(config.row_chunks, config.drained_rows))),
             "sums": In(data.ArrayLayout(signed(32), config.array.lanes)),
             "pair_sum": In(signed(32)),
+            **({
+                "second_sums": In(data.ArrayLayout(signed(32), config.array.lanes)),
+                "second_pair_sum": In(signed(32)),
+            } if config.two_rows else {}),
         })
 
 

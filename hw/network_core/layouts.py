@@ -108,17 +108,21 @@ class MapChunk(data.StructLayout):
     ``panel_end``  the chunk is the last one of its panel
     ``last``       the chunk is the last one of its job
     ============== ================================================================================
+
+    With the option ``two_rows``, ``index`` tells which of both rows of the array it is, and
+    ``pair_end`` that the chunk is the last one of its row of the result buffer.
     """
 
     def __init__(self, config):
         super().__init__({
-            "index": range(config.row_chunks),
+            "index": range(max(config.row_chunks, config.drained_rows)),
             "line": range(config.lines),
             "lane_last": range(config.array.lanes),
             "row_end": 1,
             "tile_end": 1,
             "panel_end": 1,
             "last": 1,
+            **({"pair_end": 1} if config.two_rows else {}),
         })
 
 

@@ -380,11 +380,13 @@ def test_options_change_a_core_for_networks(run, monkeypatch):
     assert run("ulx3s-85f", "--for", "networks", "--no-multiply-maps")[0] == 0
     assert run("ulx3s-85f", "--for", "networks", "--no-softmax")[0] == 0
     assert run("ulx3s-85f", "--for", "networks", "--early")[0] == 0
+    assert run("ulx3s-85f", "--for", "networks", "--two-rows", "--dsp-cols", "2")[0] == 0
     assert built == [
         replace(NETWORKS_85F.config, rows=6, lines=256),
         replace(NETWORKS_85F.config, multiply_maps=False),
         replace(NETWORKS_85F.config, softmax=False),
         replace(NETWORKS_85F.config, early=True),
+        replace(NETWORKS_85F.config, two_rows=True, dsp_cols=2),
     ]
     assert built[1] != NETWORKS_85F.config
 

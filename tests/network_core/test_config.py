@@ -95,6 +95,29 @@ def test_values_of_16_bits_need_lanes_for_all_digits(fields, rules):
     assert str(error.value).splitlines() == rules
 
 
+@pytest.mark.parametrize("fields, options, rules", [
+    ({"rows": 3}, {}, ["rows must be even with two_rows, not 3"]),
+    ({"hop": 1}, {}, ["hop must be even with two_rows, not 1"]),
+    ({"lanes": 2}, {}, ["lanes must be cols (4) with two_rows, not 2"]),
+    ({}, {"int16": True}, [
+        "int16 must be False with two_rows, whose lanes add no digits, not True"
+    ]),
+])
+def test_two_rows_need_pairs_of_rows_and_whole_chunks(fields, options, rules):
+    core = {"rows": 4, "cols": 4, "depth": 4, "lanes": 4, "hop": 2, "requantize": "tflite"}
+    array = Config(**SMALL | core | fields)
+    with pytest.raises(ConfigError) as error:
+        NetworkCoreConfig(array=array, two_rows=True, **options)
+    assert str(error.value).splitlines() == rules
+
+
+def test_rows_of_results():
+    core = {"rows": 6, "cols": 4, "depth": 4, "lanes": 4, "hop": 2}
+    one = NetworkCoreConfig(array=Config(**SMALL | core))
+    two = dataclasses.replace(one, two_rows=True)
+    assert [(c.drained_rows, c.tile_rows) for c in (one, two)] == [(1, 6), (2, 3)]
+
+
 SINGLE_PORT = {  # what such a core must have
     "target": "ice40up", "rows": 1, "cols": 4, "depth": 4, "lanes": 1, "multiplier": "plain",
     "scale_cycles": 4, "activation": "none", "requantize": "tflite",

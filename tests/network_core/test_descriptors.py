@@ -1,6 +1,7 @@
 """Descriptors of lists: places of fields, bytes, and values that do not fit."""
 
 import struct
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -37,13 +38,18 @@ def test_a_core_without_an_option_does_not_know_its_fields():
     array = Config(cols=4, depth=4, lanes=4, requantize="tflite", activation="none")
     own, other = (
         {p.name for p in places(ListJob, NetworkCoreConfig(array=array, **options))}
-        for options in (dict.fromkeys(OPTIONS, True) | {"resident": False}, {})
+        for options in (
+            dict.fromkeys(OPTIONS, True) | {"resident": False, "two_rows": False}, {}
+        )
     )
-    assert own == {p.name for p in places(ListJob)}
+    assert {p.name for p in places(ListJob)} - own == {"two_rows"}
     assert own - other == {
         "multiply", "softmax", "lstm", "pairs", "quads", "quad_pairs", "words", "pair_low",
         "pair_high", "outside_odd", "early", "span",
     }
+    array = replace(array, hop=2)
+    two_rows = NetworkCoreConfig(array=array, two_rows=True)
+    assert {p.name for p in places(ListJob, two_rows)} - other == {"two_rows"}
 
 
 def test_bytes_of_a_load():

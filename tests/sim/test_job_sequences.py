@@ -14,6 +14,7 @@ from network_cores import (
     SIMULATED,
     SIMULATED_LONG,
     SIMULATED_SLOWLY,
+    TWO_ROWS,
 )
 from network_duel import compare_memories, log_vectors
 
@@ -34,7 +35,7 @@ from weft.network_core.descriptors import (
 from weft.sim.network_core import HostTraffic, NetworkSimulation
 
 CHIPS = [
-    SIMULATED, MICRO, EARLY, pytest.param(ROW, marks=pytest.mark.slow),
+    SIMULATED, MICRO, EARLY, TWO_ROWS, pytest.param(ROW, marks=pytest.mark.slow),
     pytest.param(EARLY_ROW, marks=pytest.mark.long),
     *(pytest.param(config, marks=pytest.mark.slow) for config in SIMULATED_SLOWLY),
     *(pytest.param(config, marks=pytest.mark.long) for config in SIMULATED_LONG),
@@ -126,6 +127,7 @@ def kinds_of(config):
     """The kinds of jobs that a core has."""
     kinds = ["plain", "sums", "add", "partial"]
     kinds += ["multiply"] * config.multiply_maps + [*DIGITS] * config.int16
+    kinds += ["two_rows"] * config.two_rows
     return kinds + ["softmax"] * config.softmax + ["lstm"] * config.lstm
 
 
@@ -176,6 +178,7 @@ def jobs_of_kind(rng, config, kind):
     """A job of a kind; a partial one with the job that goes on with its sums."""
     if kind == "partial":
         forms = ["plain", "sums", "add"] + ["multiply"] * config.multiply_maps
+        forms += ["two_rows"] * config.two_rows
         form = rng.choice(forms + [*DIGITS] * config.int16)
         width, columns = rng.integers(1, 1 + config.array.rows), 1 + rng.integers(config.array.cols)
         parts = 1 + rng.integers(2)
@@ -191,6 +194,11 @@ def jobs_of_kind(rng, config, kind):
 def job_of(rng, config, kind, shape):
     """A job with an output map of a shape; its maps do not overlap, except a SOFTMAX in place."""
     (height, width, columns), banks = shape, config.banks
+    panel_rows = config.array.rows
+    if kind == "two_rows":
+        width += width % 2
+        if height > 1:  # a job with parts has one panel
+            panel_rows = 2 * int(1 + rng.integers(panel_rows // 2))
     source, added, output = (
         SLOT * int(slot) + int(rng.integers(8)) for slot in rng.permutation(SLOTS)[:3]
     )
@@ -220,7 +228,7 @@ def job_of(rng, config, kind, shape):
         limits = sorted(int(value) for value in rng.integers(-(1 << 15), 1 << 15, 2))
         flags |= dict(zip(("pair_low", "pair_high"), limits, strict=True))
     return ListJob(
-        loads=LOADS, cross=int(rng.integers(2)), panel_rows=config.array.rows,
+        loads=LOADS, cross=int(rng.integers(2)), panel_rows=panel_rows,
         out_height=height, out_width=width,
         columns=columns, tile_words=steps, kernel_height=1, kernel_width=1, tap_vectors=steps,
         group_tiles=2, in_height=height, in_width=width, stride_y=1, stride_x=1, b_step=steps,
@@ -280,7 +288,7 @@ def test_an_abort_and_the_same_jobs_after_it(core):
 
 
 @pytest.mark.parametrize(
-    "kind", ["plain", "sums", "add", "partial", "multiply", "softmax", "lstm", *DIGITS]
+    "kind", ["plain", "sums", "add", "partial", "multiply", "softmax", "lstm", *DIGITS, "two_rows"]
 )
 def test_a_map_beyond_the_limit_and_correct_jobs_after_it(core, kind):
     config = core.config

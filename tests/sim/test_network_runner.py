@@ -1,18 +1,20 @@
 """Networks on the simulated core: results of TensorFlow Lite Micro, all bytes of the memory."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from digits import CNN, MLP
 from graph_runner import run_graph
 from network_core_networks import NetworkBuilder
-from network_cores import EARLY, SIMULATED, network_core_config
+from network_cores import EARLY, SIMULATED, TWO_ROWS, network_core_config
 from network_duel import NetworkDuel
 from network_programs import random_inputs
 from products import integers
 from tiers import quick
 
 import weft
-from weft.boards.designs import BATCH1_85F
+from weft.boards.designs import BATCH1_85F, NETWORKS_FAST_85F
 from weft.host.emulated import ListTransport
 from weft.models.network_core.compiler import compile_network_core
 from weft.models.network_core.runners import GoldenRunner
@@ -23,6 +25,7 @@ from weft.network_core.descriptors import ListJob, unpack_list
 pytest.importorskip("tflite")
 
 LARGE = network_core_config(8, 8, 8, 8, target="ecp5", dsp_cols=4)
+FAST = replace(NETWORKS_FAST_85F.config, two_rows=True)
 
 
 @pytest.mark.parametrize("path", [MLP, CNN], ids=lambda path: path.stem)
@@ -49,6 +52,32 @@ def test_the_compiler_lets_jobs_start_early():
     ]
     assert [job.early for job in jobs] == [0] + [1] * (len(jobs) - 1)
     assert early.cycles < plain.cycles
+
+
+def test_the_compiler_stores_two_rows_where_it_can():
+    """Not with ADD, and not in a map whose rows are odd."""
+    rng = np.random.default_rng(5)
+    builder = NetworkBuilder(rng, (1, 6, 6, 3))
+    x = builder.convolution(0, 8)
+    y = builder.add(builder.convolution(x, 8), x)
+    builder.convolution(y, 8, kernel=(2, 2), padding=(0, 0, 0, 0))  # 5 x 5 pixels
+    graph = builder.graph()
+    x = integers(rng, np.int8, 1, 6, 6, 3)
+    one = compile_network_core(graph, target_of(replace(TWO_ROWS, two_rows=False)))
+    program = compile_network_core(graph, target_of(TWO_ROWS))
+    jobs = [
+        job for segment in program.segments for job in unpack_list(segment.run)
+        if isinstance(job, ListJob)
+    ]
+    assert [(job.out_width, job.add, job.two_rows) for job in jobs] == [
+        (6, 0, 1), (6, 1, 0), (5, 0, 0)
+    ]
+    assert program.cycles < one.cycles
+    duel = NetworkDuel(TWO_ROWS)
+    with program.open(duel) as session:
+        y = session(x)
+        assert session.cycles == program.cycles
+    np.testing.assert_array_equal(y, run_graph(graph, [x])[graph.outputs[0]])
 
 
 @pytest.mark.parametrize("config", quick(1, [SIMULATED, EARLY]), ids=["plain", "early"])
@@ -140,6 +169,7 @@ def test_matrix_products():
     pytest.param("kws_int8", LARGE, 13_650, marks=pytest.mark.long),
     pytest.param("resnet8_int8", LARGE, 33_600, marks=pytest.mark.long),
     pytest.param("vww_96_int8", LARGE, 52_500, marks=pytest.mark.long),
+    pytest.param("vww_96_int8", FAST, 21_700, marks=pytest.mark.long),
 ])
 def test_mlperf_tiny(mlperf_tiny, name, config, limit):
     program = weft.load(mlperf_tiny / f"{name}.tflite").compile(config)

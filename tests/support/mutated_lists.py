@@ -183,7 +183,7 @@ def _values(rng, config, case, kind, place, words):
             return [1] if any(words[0] >> FORMS[name] & 1 for name in FORMS) else []
         if place.name == "multiply":
             return [] if words[0] >> 9 & 1 else [1]
-        if place.name == "early":
+        if place.name in ("early", "two_rows"):
             return [1 - old]
         most = [MAX_SOFTMAX + 1] * (place.name == "columns" and words[0] >> FORMS["softmax"] & 1)
         return [0, *most] if place.name in SIZES else []

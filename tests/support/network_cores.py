@@ -8,7 +8,7 @@ from weft.network_core.config import OPTIONS, SIZES, NetworkCoreConfig
 __all__ = [
     "BATCH1", "EARLY", "EARLY_ROW", "LARGE", "MICRO", "MICRO_LOGIC", "ODD", "ONNX", "PROGRAM",
     "PROGRAM_ROW", "RESIDENT", "ROW", "SIMULATED", "SIMULATED_LONG", "SIMULATED_SLOWLY", "SMALL",
-    "SPRAM", "TINY", "network_core_config", "small_network_core",
+    "SPRAM", "TINY", "TWO_ROWS", "network_core_config", "small_network_core",
 ]
 
 
@@ -59,6 +59,11 @@ RESIDENT = network_core_config(
 # The array starts with a job before the results of the job before are stored.
 EARLY = replace(SIMULATED, early=True)
 EARLY_ROW = replace(ROW, early=True)
+# Two rows of results leave the array in each cycle.
+TWO_ROWS = network_core_config(
+    4, 4, 4, 4, hop=2, multiplier="fip", softmax=True, multiply_maps=True, early=True,
+    two_rows=True, **_SIZES
+)
 # Its lanes have the rounding of onnxruntime.
 ONNX = network_core_config(2, 4, 4, 2, requantize="onnx", read_vectors=2, **_SIZES)
 # With a program memory.
@@ -86,6 +91,14 @@ SIMULATED_LONG = [
         4, 4, 4, 4, target="ecp5", requantize="single", multiply_maps=True, **_SIZES
     ),
     network_core_config(2, 2, 2, 2, read_vectors=2, **_SIZES),
+    # A chunk is half a vector; its control is spread; its scalers take a value in two cycles.
+    network_core_config(
+        8, 4, 8, 4, hop=4, early=True, two_rows=True, scale_cycles=2, **_SIZES
+    ),
+    network_core_config(
+        2, 2, 4, 2, target="ecp5", hop=2, multiplier="fip", two_rows=True, requantize="single",
+        read_vectors=2, **_SIZES
+    ),
     # As many banks as rows; values of 16 bits.
     network_core_config(5, 4, 4, 4, target="ecp5", dsp_cols=2, int16=True, **_SIZES),
     network_core_config(2, 4, 4, 1, target="gowin", scale_cycles=2, read_vectors=1, **_SIZES),

@@ -104,6 +104,12 @@ def field_faults(config, kind, values, passed):
                 sum(digits) > 1,
                 reduce(or_, digits) & (values["add"] | values["sums"] | unit),
             ]
+        if config.two_rows:
+            odd = values["out_width"][0] | values["panel_rows"][0]
+            same_bank = values["output_pixel_step"][:BANK_BITS] == 0
+            faults.append(
+                values["two_rows"] & (values["add"] | values["sums"] | unit | odd | same_bank)
+            )
         if config.multiply_maps:
             faults.append(values["multiply"] & ~values["add"])
         if config.early:

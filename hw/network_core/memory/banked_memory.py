@@ -111,6 +111,8 @@ class BankedMemory(wiring.Component):
     read_bank : In, 1 bit for each bank
         The bank of the request, one-hot.
     write : In, `MemoryWrite`
+    second : In, `MemoryWrite`; only with the option ``two_rows``
+        A write to another bank, in the same cycle.
     """
 
     ROW_LATENCY = ROW_READ  # the address, its copies, DualPortBank, BankSelect
@@ -127,6 +129,7 @@ class BankedMemory(wiring.Component):
             "reads": In(ReadPort(config)),
             "read_bank": In(config.banks),
             "write": In(MemoryWrite(config)),
+            **({"second": In(MemoryWrite(config))} if config.two_rows else {}),
         })
 
     def elaborate(self, platform):
@@ -178,14 +181,18 @@ class BankedMemory(wiring.Component):
     def _side_port(self, m, banks):
         """Port B: the write of two cycles before, or a read."""
         config, request, read = self.config, self.reads.request, self.reads.request.payload
-        r_write = Signal.like(self.write)
-        blocked = Signal(config.banks)  # bit n: a read that begins in bank n needs the write's bank
-        m.d.sync += r_write.eq(self.write)
+        writes = [self.write, *([self.second] if config.two_rows else [])]
+        r_writes = [Signal.like(write, name="r_write") for write in writes]
+        blocked = Signal(config.banks)  # bit n: a read that begins in bank n needs a write's bank
+        m.d.sync += [late.eq(write) for write, late in zip(writes, r_writes, strict=True)]
         m.d.sync += [
-            bit.eq(self.write.valid & Cat(
-                self.write.address.bank == (first + k) % config.banks
-                for k in range(config.read_vectors)
-            ).any())
+            bit.eq(reduce(or_, (
+                write.valid & Cat(
+                    write.address.bank == (first + k) % config.banks
+                    for k in range(config.read_vectors)
+                ).any()
+                for write in writes
+            )))
             for first, bit in enumerate(blocked)
         ]
         fire, next_word = Signal(), Signal.like(read.word)
@@ -198,30 +205,48 @@ class BankedMemory(wiring.Component):
                 for k in range(config.read_vectors)
             ),
         ]
+        written = []  # for each bank, whether each write goes there
         for n, bank in enumerate(banks):
-            writes = Signal(name=f"writes_{n}")
             addr = Signal.like(bank.b_addr, name=f"side_addr_{n}", reset_less=True)
             enable = Signal.like(bank.b_write_en, name=f"side_enable_{n}")
-            m.d.comb += writes.eq(r_write.valid & (r_write.address.bank == n))
             # A read goes on in bank 0 after the last bank, with the next word.
             word = Mux(read.bank > n, next_word, read.word) if n < len(banks) - 1 else read.word
-            m.d.sync += [
-                addr.eq(Mux(writes, r_write.address.word, word)),
-                enable.eq(r_write.enable & writes.replicate(len(enable))),
-            ]
+            enables, of_bank = [], []
+            for r_write in r_writes:
+                of_bank.append(Signal(name=f"writes_{n}"))
+                m.d.comb += of_bank[-1].eq(r_write.valid & (r_write.address.bank == n))
+                word = Mux(of_bank[-1], r_write.address.word, word)
+                enables.append(r_write.enable & of_bank[-1].replicate(len(enable)))
+            m.d.sync += [addr.eq(word), enable.eq(reduce(or_, enables))]
+            written.append(of_bank)
             near_enable = Signal.like(enable)
             m.d.sync += near_enable.eq(enable)
             m.d.comb += [
                 bank.b_addr.eq(pipeline(m, addr, 1, f"side_address_{n}")),
                 bank.b_write_en.eq(near_enable),
             ]
-        write_data = pipeline(m, r_write.data, 2, "write_data")
+        write_data = self._write_data(m, r_writes, written)
         m.d.comb += [
-            *(bank.b_write_data.eq(write_data) for bank in banks),
+            *(bank.b_write_data.eq(word) for bank, word in zip(banks, write_data, strict=True)),
             request.ready.eq(~(blocked & self.read_bank).any()),
             fire.eq(request.valid & request.ready),
         ]
         self._read_data(m, banks, fire, hits)
+
+    def _write_data(self, m, writes, written):
+        """What each bank writes, 2 cycles later: one write for all, or the choice of two."""
+        if len(writes) == 1:
+            return [pipeline(m, writes[0].data, 2, "write_data")] * len(written)
+        first, second = (
+            pipeline(m, write.data, 1, f"write_data_{n}") for n, write in enumerate(writes)
+        )
+        return [
+            pipeline(
+                m, Mux(pipeline(m, of_bank[1], 1, f"second_{n}"), second, first), 1,
+                f"bank_data_{n}",
+            )
+            for n, of_bank in enumerate(written)
+        ]
 
     def _read_data(self, m, banks, fire, hits):
         """The vectors of a read, in their order."""
@@ -329,27 +354,38 @@ class WriteArbiter(wiring.Component):
     Attributes
     ----------
     store : In, `weft.hw.network_core.memory.banked_memory.MemoryWrite`
+    second : In, `weft.hw.network_core.memory.banked_memory.MemoryWrite`
+        A second write of the map store; only with the option ``two_rows``.
     log : In, stream of `weft.hw.network_core.interface.VectorWrite`
     host : In, stream of `weft.hw.network_core.interface.VectorWrite`
     read_waits : In, 1 bit
         A read is valid at the memory, and the memory is not ready.
     write : Out, `weft.hw.network_core.memory.banked_memory.MemoryWrite`
         To the memory, LATENCY cycles after the write of the client.
+    second_write : Out, `weft.hw.network_core.memory.banked_memory.MemoryWrite`
+        ``second``, as late; only with the option ``two_rows``.
     """
 
     LATENCY = WRITE
 
     def __init__(self, config):
+        self.config = config
         write = stream.Signature(VectorWrite(config))
         super().__init__({
             "read_waits": In(1), "store": In(MemoryWrite(config)),
             "log": In(write), "host": In(write), "write": Out(MemoryWrite(config)),
+            **({
+                "second": In(MemoryWrite(config)), "second_write": Out(MemoryWrite(config)),
+            } if config.two_rows else {}),
         })
 
     def elaborate(self, platform):
         m = Module()
         read_waited, write = Signal(), Signal.like(self.write)
         free = ~self.store.valid
+        if self.config.two_rows:  # a first pixel outside the window is not stored
+            free &= ~self.second.valid
+            m.d.sync += self.second_write.eq(self.second)
         m.d.sync += [read_waited.eq(self.read_waits), self.write.eq(write)]
         m.d.comb += [
             self.log.ready.eq(free),

@@ -14,7 +14,7 @@ from amaranth.utils import ceil_log2
 
 from weft.hw.delay import pipeline
 from weft.hw.network_core.interface import MemoryWindow, job_ports
-from weft.hw.network_core.layouts import MapChunk, VectorAddress, within
+from weft.hw.network_core.layouts import MapChunk, VectorAddress, later_sum, within
 from weft.hw.network_core.memory.banked_memory import MemoryWrite
 from weft.network_core import latencies
 from weft.network_core.latencies import CHUNK_STORE, SUM_PARTS
@@ -325,6 +325,9 @@ class SumParts(wiring.Component):
 class MapStore(wiring.Component):
     """Writes each chunk in the cycle of its results; a byte beyond column N is never written.
 
+    A job with ``two_rows`` writes the chunk of the next pixel in the same cycle. Both pixels lie in
+    a row of the map, so their addresses are the ones of two maps with half of the pixels.
+
     A chunk of sums is written in parts of ``lanes`` bytes, one in each slot of ``scale_cycles``.
     A write beyond the window does not happen. The job ends all the same.
 
@@ -339,12 +342,16 @@ class MapStore(wiring.Component):
     request : In, ``valid`` and a `weft.hw.network_core.layouts.MapChunk`
         The chunk that is requested in this cycle.
     results : In, ``lanes`` int8
+    second_results : In, ``lanes`` int8; only with the option ``two_rows``
+        Of the next pixel.
     results_next : In, 1 bit
         ``results`` is valid `weft.network_core.latencies.CHUNK_STORE` cycles later.
     sums : In, ``lanes`` x 32 bits
     sums_next : In, 1 bit
         ``sums`` is valid in the next cycle. Pulses are at least four slots apart.
     write : Out, `weft.hw.network_core.memory.banked_memory.MemoryWrite`
+    second_write : Out, `weft.hw.network_core.memory.banked_memory.MemoryWrite`
+        Of the next pixel; only with the option ``two_rows``.
     ending : Out, 1 bit; only if `weft.network_core.latencies.lead` is above 0
         Pulse, that many cycles before ``done``.
     frontier : Out, `weft.hw.network_core.layouts.VectorAddress`; only with the option ``early``
@@ -367,6 +374,10 @@ class MapStore(wiring.Component):
             "sums": In(data.ArrayLayout(signed(32), self.lanes)),
             "sums_next": In(1),
             "write": Out(MemoryWrite(config)),
+            **({
+                "second_results": In(data.ArrayLayout(signed(8), self.lanes)),
+                "second_write": Out(MemoryWrite(config)),
+            } if config.two_rows else {}),
             **({"ending": Out(1)} if latencies.lead(config) else {}),
             **({"frontier": Out(VectorAddress(config))} if config.early else {}),
             "done": Out(1),
@@ -415,7 +426,45 @@ class MapStore(wiring.Component):
             self.done.eq(chunk.last),
             self.address_error.eq(chunk.valid & ~chunk.in_range),
         ]
+        if self.config.two_rows:
+            self._pairs(m, addresses, following)
         return m
+
+    def _pairs(self, m, addresses, following):
+        """The steps from pair to pair, and the write of the second pixel of a pair.
+
+        They are sums of fields, 2 cycles after the start of the job; the first chunk comes later.
+        """
+        job, banks = self.job.fields, self.config.banks
+        m.submodules.second = second = ChunkAddresses(self.config)
+        connect(m, flipped(self.window), second.window)
+        for name, step in (("pixel", job.output_pixel_step), ("row", job.output_row_step)):
+            of_pairs = later_sum(m, job.output_pixel_step, step, banks, f"{name}_step_of_pairs")
+            chosen = Signal.like(of_pairs, name=f"{name}_step", reset_less=True)
+            m.d.sync += chosen.as_value().eq(
+                Mux(job.two_rows, of_pairs.as_value(), step.as_value())
+            )
+            m.d.comb += [getattr(each, f"{name}_step").eq(chosen) for each in (addresses, second)]
+        m.d.comb += [
+            addresses.width.eq(Mux(job.two_rows, job.out_width >> 1, job.out_width)),
+            second.width.eq(job.out_width >> 1),
+            second.start.eq(pipeline(m, self.job.start, 2, "second_start")),
+            second.first.eq(later_sum(m, job.output, job.output_pixel_step, banks, "second_first")),
+            second.en.eq(1),
+            second.i.chunk.eq(following.chunk),
+            second.i.valid.eq(following.valid & job.two_rows),
+        ]
+        chunk, write = second.o, self.second_write
+        m.d.comb += [
+            write.valid.eq(chunk.in_range),
+            write.address.eq(chunk.address),
+            write.data.eq(self.second_results.as_value().replicate(self.depth // self.lanes)),
+            write.enable.eq(self._enable(chunk)),
+            self.address_error.eq(
+                (addresses.o.valid & ~addresses.o.in_range)
+                | (chunk.valid & ~chunk.in_range)
+            ),
+        ]
 
     def _enable(self, chunk):
         """A bit for each byte of the vector."""

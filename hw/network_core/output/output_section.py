@@ -1,19 +1,16 @@
 """The output section: from announced tiles and their sums to a map in the memory.
 
-`ChunkScheduler` requests the results of tiles, chunk by chunk. `AddedMap` is the part for ADD, a
-job that adds a second map to its results.
+`AddedMap` is the part for ADD, a job that adds a second map to its results.
 """
 
 from functools import reduce
 from operator import or_
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
+from amaranth.hdl import Module, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out, connect, flipped
-from amaranth.utils import ceil_log2
 
-from weft.hw.delay import pipeline
 from weft.hw.network_core.interface import (
     LineRead,
     ReadPort,
@@ -23,6 +20,7 @@ from weft.hw.network_core.interface import (
 )
 from weft.hw.network_core.layouts import ComputedTile, MapChunk, VectorAddress, is_of_unit
 from weft.hw.network_core.memory.banked_memory import MemoryWrite
+from weft.hw.network_core.output.chunk_scheduler import ChunkScheduler
 from weft.hw.network_core.output.lstm import Lstm
 from weft.hw.network_core.output.map_store import ChunkAddresses, MapStore
 from weft.hw.network_core.output.rescaler import Rescaler
@@ -31,207 +29,7 @@ from weft.hw.stream.fifo import SkidBuffer
 from weft.network_core import latencies
 from weft.network_core.latencies import is_spread, lead
 
-__all__ = ["AddedMap", "ChunkGenerator", "ChunkScheduler", "OutputSection"]
-
-
-class ChunkGenerator(wiring.Component):
-    """``for row in rows of the tile: for chunk in chunks of the row``, one chunk a cycle.
-
-    An announcement cannot be refused: ``depth`` covers all tiles in flight.
-
-    Parameters
-    ----------
-    config : NetworkCoreConfig
-    depth : int
-        Tiles that wait for their chunks.
-
-    Attributes
-    ----------
-    tiles : In, `weft.hw.network_core.layouts.ComputedTile`
-    chunks : Out, stream of `weft.hw.network_core.layouts.MapChunk`
-    """
-
-    def __init__(self, config, *, depth):
-        self.lanes = config.array.lanes
-        self.depth = depth
-        tile = ComputedTile(config)
-        # The numbers of the last row and chunk are computed before the FIFO.
-        self.Entry = data.StructLayout({
-            "row_last": range(config.array.rows),
-            "index_last": range(config.row_chunks),
-            "lane_last": range(self.lanes),
-            **{name: tile[name].shape for name in ("line", "tile_last", "last")},
-        })
-        super().__init__({
-            "tiles": In(tile),
-            "chunks": Out(stream.Signature(MapChunk(config))),
-        })
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.fifo = fifo = SyncFIFOBuffered(width=self.Entry.size, depth=self.depth)
-        entry, column_last = Signal(self.Entry), Signal(range(1 << len(self.tiles.cols)))
-        m.d.comb += [
-            column_last.eq(self.tiles.cols - 1),
-            entry.row_last.eq(self.tiles.rows - 1),
-            entry.index_last.eq(column_last >> ceil_log2(self.lanes)),
-            entry.lane_last.eq(column_last),
-            entry.line.eq(self.tiles.line),
-            entry.tile_last.eq(self.tiles.tile_last),
-            entry.last.eq(self.tiles.last),
-            fifo.w_en.eq(self.tiles.valid),
-            fifo.w_data.eq(entry),
-        ]
-        tile, chunk = self.Entry(fifo.r_data), self.chunks.payload
-        row, index = Signal.like(entry.row_last), Signal.like(entry.index_last)
-        m.d.comb += [
-            self.chunks.valid.eq(fifo.r_rdy),
-            chunk.index.eq(index),
-            chunk.line.eq(tile.line + index),
-            # Verilator reports a comparison that is always true.
-            chunk.row_end.eq(index == tile.index_last if len(index) else 1),
-            chunk.lane_last.eq(Mux(chunk.row_end, tile.lane_last, self.lanes - 1)),
-            chunk.tile_end.eq(chunk.row_end & (row == tile.row_last if len(row) else 1)),
-            chunk.panel_end.eq(chunk.tile_end & tile.tile_last),
-            chunk.last.eq(chunk.tile_end & tile.last),
-            fifo.r_en.eq(self.chunks.ready & chunk.tile_end),
-        ]
-        with m.If(self.chunks.valid & self.chunks.ready):
-            m.d.sync += index.eq(Mux(chunk.row_end, 0, index + 1))
-            with m.If(chunk.row_end):
-                m.d.sync += row.eq(Mux(chunk.tile_end, 0, row + 1))
-        return m
-
-
-class ChunkScheduler(wiring.Component):
-    """Requests a chunk when its row is in the result buffer and the scalers are ready.
-
-    With ADD the added values of a chunk are read first: ``added`` has each chunk as soon as its
-    tile is announced, and its request waits for ``added_ready``. The request of the last chunk of a
-    tile releases the rows of the tile, ``rows`` of them also if the tile has fewer.
-
-    Parameters
-    ----------
-    config : NetworkCoreConfig
-    buffer_rows : int
-        Depth of the result buffer in rows; a power of two.
-
-    Attributes
-    ----------
-    add : In, 1 bit
-        The job has ADD.
-    tiles : In, `weft.hw.network_core.layouts.ComputedTile`
-    added : Out, stream of `weft.hw.network_core.layouts.MapChunk`
-        Chunks whose added values are to be read; only with ADD.
-    added_ready : In, 1 bit
-        The added values of the next chunk have arrived; only used with ADD.
-    ready : In, 1 bit
-        The scalers can take a chunk.
-    row_written : In, 1 bit
-        Pulse: the result buffer has one more row, readable from the next cycle on.
-    request : Out, ``valid`` and a `weft.hw.network_core.layouts.MapChunk`
-        The chunk that is requested in this cycle.
-    address, index : Out
-        Row of the result buffer and position of the chunk in it,
-        `weft.network_core.latencies.read_delay` cycles after the request.
-    release : Out, 1 bit
-        Pulse: all results of a tile have been requested.
-    start : In, 1 bit; only with the option ``early``
-        Pulse: the output of a job with tiles starts. Tiles that come earlier wait for it.
-    """
-
-    def __init__(self, config, *, buffer_rows):
-        self.config = config
-        self.buffer_rows = buffer_rows
-        self.read_delay = latencies.read_delay(config.array)
-        self.Chunk = MapChunk(config)
-        super().__init__({
-            "add": In(1),
-            "tiles": In(ComputedTile(config)),
-            "added": Out(stream.Signature(self.Chunk)),
-            "added_ready": In(1),
-            "ready": In(1),
-            "row_written": In(1),
-            "request": Out(data.StructLayout({"valid": 1, "chunk": self.Chunk})),
-            "address": Out(ceil_log2(buffer_rows)),
-            "index": Out(self.Chunk["index"].shape),
-            "release": Out(1),
-            **({"start": In(1)} if config.early else {}),
-        })
-
-    def elaborate(self, platform):
-        m = Module()
-        fifo = self._waiting(m)
-        fire, chunk = self.request.valid, self.request.chunk
-        m.d.comb += [
-            fire.eq(
-                fifo.r_rdy & self._nonempty(m) & self.ready & (~self.add | self.added_ready)
-            ),
-            chunk.eq(fifo.r_data),
-            fifo.r_en.eq(fire),
-            self.index.eq(pipeline(m, chunk.index, self.read_delay, "index")),
-            self.release.eq(fire & chunk.tile_end),
-        ]
-        return m
-
-    def _waiting(self, m):
-        """A FIFO of the chunks that wait for their request."""
-        m.submodules.generator = generator = ChunkGenerator(
-            self.config, depth=self.buffer_rows // self.config.array.rows
-        )
-        m.submodules.waiting = fifo = SyncFIFOBuffered(
-            width=self.Chunk.size, depth=latencies.waiting_chunks(self.config)
-        )
-        m.submodules.skid = skid = SkidBuffer(self.Chunk)
-        if self.config.early:
-            self._hold(m, generator.chunks, skid.i)
-        else:
-            connect(m, generator.chunks, skid.i)
-        chunks = skid.o
-        m.d.comb += [
-            generator.tiles.eq(self.tiles),
-            self.added.valid.eq(chunks.valid & fifo.w_rdy & self.add),
-            self.added.payload.eq(chunks.payload),
-            chunks.ready.eq(fifo.w_rdy & (~self.add | self.added.ready)),
-            fifo.w_en.eq(chunks.valid & chunks.ready),
-            fifo.w_data.eq(chunks.payload),
-        ]
-        return fifo
-
-    def _hold(self, m, generated, chunks):
-        """Hold the chunks of the next job from the last chunk of a job to the next start."""
-        opened = Signal()
-        m.d.comb += [
-            chunks.valid.eq(generated.valid & opened), chunks.payload.eq(generated.payload),
-            generated.ready.eq(chunks.ready & opened),
-        ]
-        with m.If(generated.valid & generated.ready & generated.payload.last):
-            m.d.sync += opened.eq(0)
-        with m.If(self.start):
-            m.d.sync += opened.eq(1)
-
-    def _nonempty(self, m):
-        """Whether the next row is in the result buffer; counts rows and moves to the next one."""
-        rows, chunk = self.config.array.rows, self.request.chunk
-        pointer = Signal(len(self.address))
-        remaining = Signal(range(rows), init=rows - 1)  # rows of the tile after this one
-        # Rows in the buffer from the pointer on, minus one: below 0 while the buffer is empty.
-        level = Signal(signed(len(self.address) + 2), init=-1)
-        step = Signal.like(level, init=0)
-        m.d.comb += step.eq(Mux(chunk.tile_end, Cat(~remaining, 1).as_signed(), -1))
-        with m.If(self.request.valid & chunk.row_end):
-            with m.If(chunk.tile_end):
-                m.d.sync += [pointer.eq(pointer + remaining + 1), remaining.eq(rows - 1)]
-            with m.Else():
-                m.d.sync += [pointer.eq(pointer + 1), remaining.eq(remaining - 1)]
-        # Both sums at once: only the choice waits for the request. One carry chain adds both terms:
-        # the carry into it is the row that was written.
-        moved, kept = (
-            (Cat(1, level) + Cat(self.row_written, by))[1:] for by in (step, Const(0, len(step)))
-        )
-        m.d.sync += level.eq(Mux(self.request.valid & chunk.row_end, moved, kept))
-        m.d.comb += self.address.eq(pipeline(m, pointer, self.read_delay, "address"))
-        return ~level[-1]
+__all__ = ["AddedMap", "OutputSection"]
 
 
 class AddedMap(wiring.Component):
@@ -370,6 +168,8 @@ class OutputSection(wiring.Component):
     unit_reads : Out, `weft.hw.network_core.interface.ReadPort`; only with ``softmax`` or ``lstm``
         Reads of jobs with one of these flags.
     write : Out, `weft.hw.network_core.memory.banked_memory.MemoryWrite`
+    second_write : Out, `weft.hw.network_core.memory.banked_memory.MemoryWrite`
+        Of the next pixel, in the same cycle; only with the option ``two_rows``.
     ending : Out, 1 bit; only if `weft.network_core.latencies.lead` is above 0
         Pulse, that many cycles before ``done``: the next job may start. With ``done`` if the job
         has the flag ``softmax`` or ``lstm``.
@@ -395,6 +195,7 @@ class OutputSection(wiring.Component):
             "reads": Out(ReadPort(config)),
             **({"unit_reads": Out(ReadPort(config))} if config.has_units else {}),
             "write": Out(MemoryWrite(config)),
+            **({"second_write": Out(MemoryWrite(config))} if config.two_rows else {}),
             **({"ending": Out(1)} if lead(config) else {}),
             **({"frontier": Out(VectorAddress(config))} if config.early else {}),
             "done": Out(1),
@@ -448,6 +249,14 @@ class OutputSection(wiring.Component):
             tiles = ~fields.partial & ~is_of_unit(self.config, fields)
             m.d.comb += [
                 scheduler.start.eq(self.job.start & tiles), self.frontier.eq(store.frontier),
+            ]
+        if self.config.two_rows:
+            m.d.comb += [
+                scheduler.pairs.eq(self.job.fields.two_rows),
+                rescaler.second_sums.eq(rows.second_sums),
+                rescaler.second_pair_sum.eq(rows.second_pair_sum),
+                store.second_results.eq(rescaler.second_results),
+                self.second_write.eq(store.second_write),
             ]
         if self.config.has_units:
             self._units(m, rescaler)

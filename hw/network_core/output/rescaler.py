@@ -113,6 +113,9 @@ class Rescaler(wiring.Component):
     `weft.network_core.latencies.rescale`, or `rescale_total`. A job with sums needs only ``sums +
     bias``.
 
+    With the option ``two_rows`` there are as many lanes for the next pixel, which compute the
+    results of the layer alone.
+
     Parameters
     ----------
     config : NetworkCoreConfig
@@ -128,6 +131,8 @@ class Rescaler(wiring.Component):
     pair_sum : In, 32 bits
         The pair sum of the row. Both are valid `weft.network_core.latencies.join` cycles after the
         request, less 1 if the MAC cell is corrected.
+    second_sums, second_pair_sum : In; only with the option ``two_rows``
+        Of the next pixel.
     lines : Out, `weft.hw.network_core.interface.LineRead`
     table : Out, `weft.hw.network_core.interface.TableRead`
     added : In, stream of ``lanes`` int8
@@ -135,6 +140,7 @@ class Rescaler(wiring.Component):
     scale : In, `weft.hw.network_core.interface.ScalePort`; only with ``softmax`` or ``lstm``
         It has the scaler of lane 0 in a job with one of these flags.
     results : Out, ``lanes`` int8
+    second_results : Out, ``lanes`` int8; only with the option ``two_rows``
     results_next : Out, 1 bit
         ``results`` is valid in `NEXT` cycles. 0 in a job with sums.
     biased : Out, ``lanes`` x 32 bits
@@ -166,6 +172,10 @@ class Rescaler(wiring.Component):
             "results_next": Out(1),
             "biased": Out(data.ArrayLayout(signed(32), core.lanes)),
             "biased_next": Out(1),
+            **({
+                "second_sums": In(data.ArrayLayout(signed(32), core.lanes)),
+                "second_pair_sum": In(signed(32)), "second_results": Out(values),
+            } if config.two_rows else {}),
         })
 
     def elaborate(self, platform):
@@ -179,6 +189,8 @@ class Rescaler(wiring.Component):
         limited = [Signal(signed(16), name=f"limited_{lane}") for lane in range(self.lanes)]
         for lane in range(self.lanes):
             self._lane(m, lane, parameters[lane], limits, issues, biased, (scaled, limited))
+            if self.config.two_rows:
+                self._second_lane(m, lane, parameters[lane], limits, issues)
         end = issues[latencies.rescale(self.config) - 1 - self.NEXT]
         m.d.comb += self.added.ready.eq(
             issues[latencies.added_take(self.config)].layer & self.job.fields.add
@@ -232,16 +244,11 @@ class Rescaler(wiring.Component):
 
     def _lane(self, m, lane, column, limits, issues, biased_lanes, wide_lanes):
         """All stages of one lane; ``biased_lanes``, ``wide_lanes`` : values of all lanes."""
-        sums, cell = self.sums[lane], self.core.cell
-        if cell.corrected:
-            sums = pipeline(m, (sums - self.pair_sum)[:32], 1, f"corrected_{lane}")
+        sums = self._corrected(m, lane, self.sums[lane], self.pair_sum)
         biased = acc = biased_lanes[lane]
         if self.config.int16:
             acc = self._joined(m, lane, biased_lanes)
-        serial = latencies.has_serial_scaler(self.core)
-        scaler = (self._serial_scaler if serial else self._scaler)(
-            m, lane, acc, column, issues
-        )
+        scaler = self._scaler(m, lane, acc, column, issues)
         if self.config.has_units and lane == 0:
             m.d.comb += self.scale.y.eq(scaler.y)
         y = scaler.y
@@ -251,10 +258,29 @@ class Rescaler(wiring.Component):
         value = Mux(
             issues[self.join].layer, sums.as_signed(), self._total(m, lane, y, issues)
         )
-        # A serial scaler needs it until the next slot.
+        self._bias(m, biased, value, column, issues)
+        m.d.comb += [self.results[lane].eq(y), self.biased[lane].eq(biased)]
+
+    def _second_lane(self, m, lane, column, limits, issues):
+        """All stages of the lane of the same column of the next pixel."""
+        name = self.lanes + lane
+        sums = self._corrected(m, name, self.second_sums[lane], self.second_pair_sum)
+        biased = Signal(signed(32), name=f"biased_{name}", reset_less=True)
+        self._bias(m, biased, sums.as_signed(), column, issues)
+        scaler = self._scaler(m, name, biased, column, issues)
+        m.d.comb += self.second_results[lane].eq(clamp(m, scaler.y, **limits, name=name)[:8])
+
+    def _corrected(self, m, lane, sums, pair_sum):
+        """The sums without the pair sum of their row, registered, if the MAC cell is corrected."""
+        if not self.core.cell.corrected:
+            return sums
+        return pipeline(m, (sums - pair_sum)[:32], 1, f"corrected_{lane}")
+
+    def _bias(self, m, biased, value, column, issues):
+        """Add the bias. A serial scaler needs the sum until the next slot."""
+        serial = latencies.has_serial_scaler(self.core)
         with m.If(issues[self.join].as_value().any() if serial else 1):
             m.d.sync += biased.eq(value + column.value.bias)
-        m.d.comb += [self.results[lane].eq(y), self.biased[lane].eq(biased)]
 
     def _joined(self, m, lane, biased):
         """The sum of a lane and of the lanes before it, if they have digits of it, registered."""
@@ -308,6 +334,12 @@ class Rescaler(wiring.Component):
         return Mux(fields.words, of_word, Mux(pairs, byte, own))
 
     def _scaler(self, m, lane, acc, column, issues):
+        """The scaler of a lane."""
+        serial = latencies.has_serial_scaler(self.core)
+        make = self._serial_scaler if serial else self._parallel_scaler
+        return make(m, lane, acc, column, issues)
+
+    def _parallel_scaler(self, m, lane, acc, column, issues):
         """A scaler that takes the sum a cycle after it met its parameters, or two."""
         core, wait = self.core, 1 + self.config.int16
         start, acc, parameters = self._shared(

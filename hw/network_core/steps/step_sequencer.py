@@ -81,7 +81,8 @@ class StepSequencer(wiring.Component):
     """``for panel: for tile of its columns: for word in tile_words``, one step a cycle.
 
     The first step of a panel waits for the panel. The last step of a tile waits for space for its
-    results in the result buffer, and until the array has drained the tile before, ``rows`` cycles.
+    results in the result buffer, and until the array has drained the tile before, ``rows`` cycles,
+    or half of them with the option ``two_rows``.
     So the stages behind the array never stall it. A step waits for nothing else.
 
     The tiles of a partial job are no results: their sums stay in the array. The first tile of the
@@ -116,7 +117,7 @@ class StepSequencer(wiring.Component):
 
     def __init__(self, config, *, buffer_rows):
         self.config = config
-        self.credits = buffer_rows // config.array.rows
+        self.credits = buffer_rows // config.tile_rows
         super().__init__({
             "job": In(JobPort(config)),
             "panel": In(stream.Signature(ReadyPanel(config))),
@@ -132,7 +133,7 @@ class StepSequencer(wiring.Component):
         job, cols = self.job.fields, self.config.array.cols
         m.submodules.word_loop = word_loop = LoopCounter(len(job.tile_words))
         m.submodules.tile_loop = tile_loop = LoopCounter(len(job.columns))
-        m.submodules.pace = pace = DrainPace(cycles=self.config.array.rows, credits=self.credits)
+        m.submodules.pace = pace = DrainPace(cycles=self.config.tile_rows, credits=self.credits)
         panel_first, clear = Signal(init=1), Signal(init=1)  # the next step: begins one; clears
         may_run, go, tile_end, panel_end = Signal(), Signal(), Signal(), Signal()
         drain = Signal()

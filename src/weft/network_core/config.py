@@ -69,6 +69,8 @@ class NetworkCoreConfig:
         Jobs can have values of 16 bits: neighbouring columns are the digits of a sum.
     early : bool
         The array can start with a job while the results of the job before are still stored.
+    two_rows : bool
+        Two rows of results leave the array in each cycle, and a job can store both at once.
     resident : bool
         Lists have no loads: the host writes weights, parameters and an ADD table where the array
         and the lanes read them. Only with one row, whose array uses each weight once.
@@ -92,6 +94,7 @@ class NetworkCoreConfig:
     lstm: bool = False
     int16: bool = False
     early: bool = False
+    two_rows: bool = False
     resident: bool = False
 
     def __post_init__(self):
@@ -159,6 +162,8 @@ class NetworkCoreConfig:
             problems += self._resident_problems()
         if self.int16:
             problems += self._int16_problems()
+        if self.two_rows:
+            problems += self._two_rows_problems()
         if has_single_port(array):
             problems += self._single_port_problems()
         if problems:
@@ -179,6 +184,17 @@ class NetworkCoreConfig:
                 f"scale_cycles must be at most 2 with int16 and target {array.target!r}, not"
                 f" {array.scale_cycles}"
             )
+
+    def _two_rows_problems(self):
+        """The problems of a drain with two rows, whose lanes have the rows of a pair."""
+        array = self.array
+        for name, value in (("rows", array.rows), ("hop", array.hop)):
+            if value % 2:
+                yield f"{name} must be even with two_rows, not {value}"
+        if array.lanes != array.cols:
+            yield f"lanes must be cols ({array.cols}) with two_rows, not {array.lanes}"
+        if self.int16:
+            yield "int16 must be False with two_rows, whose lanes add no digits, not True"
 
     def _program_problems(self):
         """The problems of a program memory, and of the beats of its AXI4 master."""
@@ -217,7 +233,7 @@ class NetworkCoreConfig:
             ("program_words", self.program_words, 0), ("multiply_maps", self.multiply_maps, False),
             ("softmax", self.softmax, False), ("lstm", self.lstm, False),
             ("early", self.early, False), ("resident", self.resident, False),
-            ("int16", self.int16, False), ("early", self.early, False),
+            ("int16", self.int16, False), ("two_rows", self.two_rows, False),
         ):
             if value != rule:
                 yield self._single_port_problem(name, repr(rule), value)
@@ -359,6 +375,16 @@ class NetworkCoreConfig:
     def row_chunks(self) -> int:
         """Chunks of a row of a tile."""
         return self.array.cols // self.array.lanes
+
+    @property
+    def drained_rows(self) -> int:
+        """Rows of results that leave the array in a cycle: a row of the result buffer."""
+        return 2 if self.two_rows else 1
+
+    @property
+    def tile_rows(self) -> int:
+        """Rows of the result buffer that a tile takes."""
+        return self.array.rows // self.drained_rows
 
     @property
     def phases(self) -> int:

@@ -255,15 +255,16 @@ class ListJob(_Descriptor):
         ``span`` behind the first tap of its last pixel lies before all that will be stored. Not
         with ``partial``, ``softmax`` or ``lstm``, and only with the option ``early``.
     lstm : flag
-        A step of an LSTM with ``columns`` units, in one pixel: `weft.golden.network_core.lstm`. The
-        input map and the added map have its sums, and its cell is at ``add_input +
-        add_pixel_step``. Not with another flag but ``cross``, and only with the option ``lstm``.
+        A step of an LSTM with ``columns`` units, in one pixel: `weft.golden.network_core.lstm`.
+        Both maps have its sums, ``add_input + add_pixel_step`` its cell. No other flag but `cross`.
     pairs, quads, quad_pairs, words : flag
-        2 or 4 columns have the digits of a sum, and the result has 8, 16 or 32 bits:
-        `weft.golden.network_core.digits`. One of them, not with ``add``, ``sums``, ``softmax`` or
-        ``lstm``, and only with the option ``int16``.
+        Columns have the digits of a sum, of 8, 16 or 32 bits: `weft.golden.network_core.digits`.
+        One of them, not with ``add``, ``sums``, ``softmax`` or ``lstm``.
     pair_low, pair_high : int16
         Limits of a result of 16 bits.
+    two_rows : flag
+        Pixels 2n and 2n + 1 of a row are stored at once, to two banks: ``out_width`` and
+        ``panel_rows`` are even. Not with ``add``, ``sums``, ``softmax`` or ``lstm``.
     loads : int
         Loads that must be complete before the job starts.
     panel_rows : int
@@ -285,11 +286,9 @@ class ListJob(_Descriptor):
     input : address
         Of the first tap of pixel (0, 0). It may lie before the map.
     input_pixel_step, input_row_step : address
-        From an output pixel to the next one in its row, and from the last one of a row to the first
-        one of the next row.
+        From an output pixel to the next one in its row; from the last one of a row to the next row.
     tap_x_step, tap_y_step : address
-        From the last vector of a tap to the first one of the next tap in the same kernel row, and
-        from the last vector of a kernel row to the first one of the next kernel row.
+        From the last vector of a tap to the next tap; from that of a kernel row to the next row.
     b_word, b_step : int
         Word of B of the first tile, and words from tile to tile (0: all tiles share their words).
     parameter_line : int
@@ -324,6 +323,7 @@ class ListJob(_Descriptor):
     quads: int = _flag(17, "int16")
     quad_pairs: int = _flag(18, "int16")
     words: int = _flag(19, "int16")
+    two_rows: int = _flag(20, "two_rows")
     loads: int = _bits(1, 0, 16)
     panel_rows: int = _bits(1, 16, 8)
     out_height: int = _bits(2, 0, 16)

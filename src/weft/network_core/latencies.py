@@ -217,9 +217,10 @@ def result_rows(config: NetworkCoreConfig) -> int:
     Where logic cells are scarce it holds 2 tiles, so short tiles take more cycles.
     """
     array = config.array
+    rows = config.tile_rows
     # Of short tiles.
-    interval = max(array.rows, array.rows * config.row_chunks * array.scale_cycles)
+    interval = max(rows, rows * config.row_chunks * array.scale_cycles)
     # From the decision on the last step of a tile to the free rows.
     occupied = latencies.STEP + array_write(config) + interval + read_delay(array) + 6
     tiles = 2 if array.family.serial_epilogue else -(-occupied // interval) + 1
-    return 1 << (tiles * array.rows - 1).bit_length()
+    return 1 << (tiles * rows - 1).bit_length()

@@ -26,6 +26,26 @@ def test_results_move_after_each_start(rows, slots, delay, gap):
     assert shift == expected_shift
 
 
+@pytest.mark.parametrize("rows, chains, delay", [(4, 2, 4), (8, 2, 5), (2, 2, 3), (6, 3, 4)])
+@pytest.mark.parametrize("gap", [0, 1, 5])
+def test_rows_of_chains_leave_together(rows, chains, delay, gap):
+    """Each row shifts until the rows above it, of its chain, have passed it."""
+    cycles = rows // chains
+    starts = [2, 2 + cycles + gap, 2 + 2 * cycles + gap]
+    script = [{"start": t in starts} for t in range(starts[-1] + delay + cycles + 3)]
+    dut = Drain(rows=rows, slots=1, delay=delay, chains=chains)
+    valid, shift = play(dut, script, "valid", "shift")
+    expected_valid, expected_shift = [0] * len(script), [0] * len(script)
+    for start in starts:
+        for n in range(cycles):
+            expected_valid[start + delay + n] = 1
+            expected_shift[start + delay + n] = sum(
+                1 << p for p in range(rows) if n < p // chains
+            )
+    assert valid == expected_valid
+    assert shift == expected_shift
+
+
 FLUSHES = [set(), {0}, {1}, {0, 1}, {1, 2}, {3}]
 
 

@@ -47,7 +47,8 @@ BUBBLES = pytest.mark.parametrize("bubble", quick(1, [0.5, 0]))
 class Schedule:
     """The inputs of the array in each cycle; random where they have no effect."""
 
-    def __init__(self, rows, cols, depth, hop, cell, seed):
+    def __init__(self, rows, cols, depth, hop, cell, seed, chains=1):
+        self.chains = chains
         self.rows, self.cols, self.depth, self.hop, self.cell = rows, cols, depth, hop, cell
         self.start_delay = cell.LATENCY - cell.SLOTS
         self.rng = random.Random(seed)
@@ -128,14 +129,16 @@ class Schedule:
 
     def drain(self, start, sums):
         slots = self.cell.SLOTS
-        self.free = start + self.rows * slots
-        for n in range(self.rows * slots):
+        cycles = self.rows // self.chains * slots
+        self.free = start + cycles
+        for n in range(cycles):
             self.drive(start + n, "valid", None, 1)
             for p in range(self.rows):
-                self.drive(start + n, "shift", p, n < (p + 1) * slots - 1)
-            for col in range(self.cols):
-                t = start + n + col // self.hop
-                self.expected[t, col] = sums[n % slots][n // slots][col]
+                self.drive(start + n, "shift", p, n < (p // self.chains + 1) * slots - 1)
+            for col in range(self.chains * self.cols):
+                chain, c = divmod(col, self.cols)
+                row = n // slots * self.chains + chain
+                self.expected[start + n + c // self.hop, col] = sums[n % slots][row][c]
 
     def control_bit(self, t, port, index, delay):
         """0; random if cycle ``t - delay`` has no step or sum that it could change."""
@@ -170,7 +173,7 @@ class Schedule:
         cycles = max(t for t, _ in self.expected) + 5
         array = SystolicArray(
             rows=self.rows, cols=self.cols, hop=self.hop,
-            mac=lambda col: self.cell(depth=self.depth),
+            mac=lambda col: self.cell(depth=self.depth), chains=self.chains,
         )
         (south,) = play(array, list(self.script(cycles)), "south")
         outputs = {
@@ -187,6 +190,19 @@ class Schedule:
             for _ in range(self.cell.SLOTS)
         ]
         return [slot * self.rows for slot in values] if broadcast else values
+
+
+@pytest.mark.parametrize("rows, cols, hop, chains", [
+    (4, 3, 2, 2), (8, 5, 4, 2), (8, 3, 2, 2), (2, 2, 8, 2), (6, 4, 2, 2), (6, 2, 3, 3),
+])
+@BUBBLES
+def test_neighbouring_rows_leave_together(rows, cols, hop, chains, bubble):
+    """Tiles follow each other in ``rows / chains`` cycles."""
+    schedule = Schedule(rows, cols, 1, hop, PlainMac, seed=3, chains=chains)
+    t = 0
+    for words in (rows, 1, 1, rows + 1, 1, 2, 1, 1, 9):
+        t = schedule.multiply(t, words, bubble)
+    schedule.check()
 
 
 @ALL

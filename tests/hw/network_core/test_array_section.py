@@ -36,6 +36,7 @@ class Tiles:
     def __init__(self, config, a_latency, count, seed=1):
         self.rng = np.random.default_rng(seed)
         self.core, self.a_latency = config.array, a_latency
+        self.tile_rows = config.tile_rows
         self.corrected = config.array.cell.corrected
         self.words = self.rng.integers(-128, 128, (WORDS, config.array.cols, config.array.depth))
         self.script, self.ends, self.sums, self.pairs = [], [], [], []
@@ -66,7 +67,7 @@ class Tiles:
 
     def _drains(self):
         """Whether the array still drains the tile before."""
-        return bool(self.ends) and len(self.script) < self.ends[-1] + self.core.rows
+        return bool(self.ends) and len(self.script) < self.ends[-1] + self.tile_rows
 
 
 def stimulus(tiles, cycles):
@@ -111,3 +112,35 @@ def test_sums_of_random_tiles(config, a_latency):
         assert pair[at] == tiles.pairs[row]
     assert len(reads) == rows * chunks
 
+
+@pytest.mark.parametrize("config", [
+    small_network_core(4, 4, 4, 4, hop=2, multiplier="fip", two_rows=True),
+    small_network_core(8, 2, 4, 2, hop=4, target="ecp5", two_rows=True),
+    small_network_core(2, 2, 2, 2, hop=2, two_rows=True),
+], ids=lambda config: f"{config.array.target}{config.array.name}")
+def test_two_rows_leave_together(config):
+    """``sums`` are those of one of both rows, by the index; ``second_sums`` of the second one."""
+    a_latency, core = 5, config.array
+    tiles = Tiles(config, a_latency, BUFFER_ROWS // config.tile_rows)
+    first = ArraySection.write_latency(config, a_latency)
+    written = [end + first + p for end in tiles.ends for p in range(config.tile_rows)]
+    reads, now = {}, 0
+    for row, cycle in enumerate(written):
+        for index in range(2):
+            now = max(now, cycle) + 1
+            reads[now] = row, index
+    script = list(stimulus(tiles, now + ArraySection.latency(config) + 1))
+    for now, (row, index) in reads.items():
+        script[now] |= {"results.address": row, "results.index": index}
+    dut = ArraySection(config, step=STEP, a_latency=a_latency, buffer_rows=BUFFER_ROWS)
+    names = "row_written", "sums", "pair_sum", "second_sums", "second_pair_sum"
+    row_written, sums, pair, second_sums, second_pair = play(
+        dut, script, *(f"results.{name}" for name in names)
+    )
+    assert [n for n, high in enumerate(row_written) if high] == written
+    for now, (row, index) in reads.items():
+        at = now + ArraySection.latency(config)
+        found = (sums[at], pair[at]), (second_sums[at], second_pair[at])
+        both = 2 * row + index, 2 * row + 1
+        assert found == tuple((tiles.sums[each].tolist(), tiles.pairs[each]) for each in both)
+    assert len(tiles.sums) == len(reads) == BUFFER_ROWS // config.tile_rows * core.rows

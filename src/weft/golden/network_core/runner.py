@@ -192,10 +192,19 @@ def _limits(config, descriptor):
             unit = descriptor.softmax or descriptor.lstm
             if descriptor.early and (descriptor.partial or unit):
                 return False
+            if descriptor.two_rows and not _stores_pairs(descriptor, unit):
+                return False
             alone = descriptor.multiply and not descriptor.add
             return descriptor.panel_rows <= config.array.rows and not alone
         case ListEnd():
             return descriptor.result_bytes <= RESULT_BYTES
+
+
+def _stores_pairs(job, unit):
+    """Whether two neighbouring pixels can be stored at once: in one row, and in two banks."""
+    even = job.out_width % 2 == 0 and job.panel_rows % 2 == 0
+    in_two_banks = job.output_pixel_step % (1 << BANK_BITS) != 0
+    return even and in_two_banks and not (job.add or job.sums or unit)
 
 
 # The execution.

@@ -10,7 +10,7 @@ from weft.models.network_core.weights import LayerWords
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.cycles import lstm_cycles, softmax_cycles
 
-__all__ = ["BufferSchedule", "LayerDemand", "Part", "layer_demands"]
+__all__ = ["BufferSchedule", "LayerDemand", "Part", "layer_demands", "stores_pairs"]
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,8 @@ class LayerDemand:
         The layers before compute its words of B.
     lines_of : int or None
         A layer before with the same parameter lines; both are without ADD.
+    pairs : bool
+        Its jobs store two pixels in each cycle.
     """
 
     name: str
@@ -45,6 +47,7 @@ class LayerDemand:
     unit: int = 0
     computed: bool = False
     lines_of: int | None = None
+    pairs: bool = False
 
     def cycles(self, tiles: int, config: NetworkCoreConfig) -> int:
         """Return the cycles of a job of some tiles, without its latency."""
@@ -60,7 +63,8 @@ class LayerDemand:
     def _output(self, config):
         """Return the cycles of the results of a tile."""
         chunk = config.array.scale_cycles * (2 if self.adds else 1)
-        return self.panels.rows * self.sizes.row_lines * chunk
+        rows = -(-self.panels.rows // 2) if self.pairs else self.panels.rows
+        return rows * self.sizes.row_lines * chunk
 
 
 @dataclass(frozen=True)
@@ -119,6 +123,17 @@ class BufferSchedule:
     cycles: int
 
 
+def stores_pairs(
+    layer: NetworkLayer, width: int, panels: Panels, config: NetworkCoreConfig
+) -> bool:
+    """Return whether a job of a layer can store two pixels in each cycle, in different banks.
+
+    ``width`` are the pixels of a row of its output map.
+    """
+    one_row = layer.addition is not None or layer.sums or layer.is_of_unit
+    return config.two_rows and not one_row and width % 2 == 0 and panels.rows % 2 == 0
+
+
 def layer_demands(
     graph: NetworkCoreGraph, sizes: Sequence[LayerWords], panels: Sequence[Panels],
     config: NetworkCoreConfig,
@@ -129,6 +144,7 @@ def layer_demands(
             layer.title, size, _shape_of_jobs(layer), layer_panels,
             layer.read_as_added >= 0 and not layer.is_lstm, loads, _unit_cycles(layer, config),
             layer.b >= 0, same,
+            stores_pairs(layer, _shape_of_jobs(layer).output[1], layer_panels, config),
         )
         for layer, size, layer_panels, loads, same in zip(
             graph.layers, sizes, panels, _table_loads(graph), _same_lines(graph), strict=True

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from weft.models.network_core.demands import Part
+from weft.models.network_core.demands import Part, stores_pairs
 from weft.models.network_core.layers import LOW_ZERO, PAIRS, NetworkLayer
 from weft.models.network_core.map_pitches import MapPitches, Panels
 from weft.models.network_core.weights import LayerWords
@@ -90,6 +90,8 @@ def job_of(
         stride = 0
         steps = [layer.columns // array.depth] * 3
     size = 4 if layer.sums else 1  # bytes of a value
+    apart = steps[1] % banks != 0  # neighbours lie in different banks
+    pairs = stores_pairs(layer, area.width, panels, config) and apart
     vector = part.first * array.cols * size // array.depth  # of the first column of the part
     groups = part.first // sizes.group_tiles
     tap_x = window.dilation[1] * pixel
@@ -131,7 +133,7 @@ def job_of(
         wide_fields["outside_odd"] = LOW_ZERO if layer.reads_pairs else layer.x_zero
     return ListJob(
         cross=panels.cross, partial=part.piece.partial, softmax=layer.is_softmax, sums=layer.sums,
-        loads=loads, panel_rows=panels.rows,
+        two_rows=pairs, loads=loads, panel_rows=panels.rows,
         out_height=area.height, out_width=area.width,
         columns=min(layer.columns - part.first * array.cols, part.tiles * array.cols),
         # A job of a unit has no words, but 0 is an error.

@@ -34,7 +34,7 @@ class SidePortTimes:
         self._skid: tuple[int, int] | None = None
         self._in_flight: deque[tuple[int, int]] = deque()  # cycle of the arrival, client
         # Banks of the writes that the memory has not seen.
-        self._written: deque[int | None] = deque([None] * (WRITE + 1))
+        self._written: deque[tuple[int | None, ...]] = deque([()] * (WRITE + 1))
 
     def arrival(self, now: int) -> int | None:
         """The client whose data arrive in this cycle."""
@@ -42,7 +42,9 @@ class SidePortTimes:
             return self._in_flight.popleft()[1]
         return None
 
-    def step(self, now: int, requests, written: int | None) -> int | None:
+    def step(
+        self, now: int, requests, written: int | None, second: int | None = None
+    ) -> int | None:
         """A cycle.
 
         Parameters
@@ -52,6 +54,8 @@ class SidePortTimes:
             The vector that each client wants to read, or one in its bank, by priority.
         written : int or None
             The bank that a client of the write arbiter writes.
+        second : int, optional
+            Another bank that is written in the same cycle.
 
         Returns
         -------
@@ -59,7 +63,7 @@ class SidePortTimes:
             The client whose read is accepted.
         """
         accepted = first_request(requests) if self._ready else None
-        self._written.append(written)
+        self._written.append((written, second))
         blocked = self._written.popleft()
         advance = self._output is None
         if self._output is not None:
@@ -77,7 +81,9 @@ class SidePortTimes:
 
     def _accepts(self, bank, blocked):
         """Whether the memory accepts a read; ``blocked`` was written `WRITE` + 1 cycles before."""
-        return blocked is None or (blocked - bank) % self._banks >= self._vectors
+        return all(
+            each is None or (each - bank) % self._banks >= self._vectors for each in blocked
+        )
 
     @property
     def idle(self) -> bool:

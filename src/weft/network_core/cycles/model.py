@@ -176,7 +176,7 @@ class _ListModel:
         jobs.step(fetched and self._for_job, self._job_taken, self._loads_done)
         self._job_taken = take_job
         loads.step(fetched and not self._for_job, take_load, self._jobs_done)
-        self._access(log_bank if bank is None else bank)
+        self._access(log_bank if bank is None else bank, stored and stored.second)
         if descriptor:
             self._for_job, index = descriptor
             reader.start(index)
@@ -271,15 +271,18 @@ class _ListModel:
             and self._jobs.state in WAITING and self._loads.state in WAITING
         )
 
-    def _access(self, written):
-        """The side port, and the next registers of its clients; ``written`` is a bank or None."""
+    def _access(self, written, second):
+        """The side port, and the next registers of its clients.
+
+        ``written`` and ``second`` are banks, or None.
+        """
         layer = self._layer
         added = layer.read if layer else None
         parts = self._reader, self._loader
         on_chip = self._on_chip, self._loader.on_chip
         reads = [part.read if mine else None for part, mine in zip(parts, on_chip, strict=True)]
         arrived = self._port.arrival(self.now)
-        accepted = self._port.step(self.now, (added, *reads), written)
+        accepted = self._port.step(self.now, (added, *reads), written, second)
         if layer:
             layer.step(self.now, accepted == ADDED, arrived == ADDED)
         taken, come = [accepted], [arrived]

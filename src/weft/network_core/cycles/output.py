@@ -32,12 +32,14 @@ HELD = 2  # from the start of the output to the first chunk of a tile that waits
 class ChunkStore(NamedTuple):
     """The store of a chunk: its cycle, the bank that it writes, and whether it ends the job.
 
-    A partial job ends without a store: ``bank`` is None.
+    A partial job ends without a store: ``bank`` is None. A job with ``two_rows`` may store a chunk
+    of the next pixel in the same cycle, to the bank ``second``.
     """
 
     cycle: int
     bank: int | None
     last: bool
+    second: int | None = None
 
 
 class _Layer:
@@ -162,6 +164,7 @@ class PlainLayer(_Layer):
     def __init__(self, config, job, start, before=None, opened=None):
         super().__init__(config, job, start, before)
         array = config.array
+        self._at_once = 2 if job.two_rows else 1  # rows of a tile
         self._size = SUM_PARTS if job.sums else 1  # bytes of a value, and writes of a chunk at most
         self._latency = store_sums(array) if job.sums else rescale(config)
         # The latest request, or one before the first one that the start of the output allows.
@@ -200,8 +203,12 @@ class PlainLayer(_Layer):
         writes = range(self._size * column, self._size * min(column + lanes, columns.stop), lanes)
         if part >= len(writes):
             return None
+        row *= self._at_once
         bank = self._output.bank(tile.pixel + row, writes[part])
-        return ChunkStore(now, bank, tile.last and now == tile.end)
+        second = None
+        if self._at_once > 1:
+            second = self._output.bank(tile.pixel + row + 1, writes[part])
+        return ChunkStore(now, bank, tile.last and now == tile.end, second)
 
     def step(self, now: int, accepted: bool, arrived: bool) -> None:
         """A cycle, in which nothing depends on the side port."""
@@ -223,7 +230,8 @@ class PlainLayer(_Layer):
         lanes, period = self._network_core.array.lanes, self._size * self._interval
         across = -(-len(columns) // lanes)
         first = max(self._request + period, tile.announced + self._written)
-        self._request = first + (tile.rows * across - 1) * period
+        chunks = tile.rows // self._at_once * across
+        self._request = first + (chunks - 1) * period
         self._tiles.released.append(self._request)
         width = len(columns) - (across - 1) * lanes  # of the last chunk
         end = self._request + (-(-self._size * width // lanes) - 1) * self._interval
@@ -263,6 +271,7 @@ class AddedLayer(_Layer):
     def __init__(self, config, job, start, before=None, opened=None):
         super().__init__(config, job, start, before)
         self.read: int | None = None
+        self._drained = config.drained_rows
         self._space = added_chunks(config)
         self._waiting_depth = waiting_chunks(config)
         self._latency = rescale_total(config)
@@ -383,7 +392,7 @@ class AddedLayer(_Layer):
         if self._waiting and self._cycle == 0 and self._arrived:
             accepted, chunk = self._waiting[0]
             request = now >= accepted + FIFO and (
-                now >= chunk.announced + self._written + chunk.row
+                now >= chunk.announced + self._written + chunk.row // self._drained
             )
         if request:
             self._waiting.popleft()

@@ -127,10 +127,10 @@ class TileTimes:
     """
 
     def __init__(self, config, job, start: int, before: "StoredJob | None" = None):
-        self._rows = config.array.rows
+        self._rows = config.tile_rows
         self._tiles = -(-job.columns // config.array.cols)
         self._words = job.tile_words
-        self._credits = result_rows(config) // config.array.rows
+        self._credits = result_rows(config) // self._rows
         self._start = start
         self._sizes = panel_sizes(job)
         self._before = before
@@ -169,7 +169,7 @@ class TileTimes:
                 )
             for number in range(self._tiles):
                 end = first + self._words - 1
-                last = max(end, last + self._rows, self._space())  # a tile drains in `rows` cycles
+                last = max(end, last + self._rows, self._space())  # a tile drains in so many cycles
                 if not number and self._words == 1:
                     taken = last  # its only step waits for all that
                 self._count += 1

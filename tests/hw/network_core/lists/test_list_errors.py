@@ -203,6 +203,28 @@ def test_digits_have_one_form_and_no_other():
     )
 
 
+def test_two_rows_are_pairs_of_results_in_two_banks():
+    """A job without a fault waits for ever, because no load follows."""
+    array = replace(CHIP.array, hop=2, lanes=4, requantize="tflite")
+    waits = {
+        "pairs": {}, "a part": dict(partial=1), "three rows": dict(out_height=3),
+        "a panel of two": dict(panel_rows=2),
+    }
+    wrong = {
+        "add": dict(add=1), "sums": dict(sums=1), "softmax": dict(softmax=1),
+        "an odd row": dict(out_width=3), "an odd panel": dict(panel_rows=3),
+        "one bank": dict(output_pixel_step=split(2 * CHIP.banks, CHIP.banks)),
+    }
+    cases = {
+        name: [JOB, replace(JOB, loads=99, two_rows=1, **fields), END]
+        for name, fields in (waits | wrong).items()
+    }
+    found, expected = outcomes(cases, replace(CHIP, two_rows=True, softmax=True, array=array))
+    assert found == expected == (
+        dict.fromkeys(waits, (ListError.DEADLOCK, 1)) | dict.fromkeys(wrong, (ListError.FIELD, 1))
+    )
+
+
 LEGAL = {
     "edges of buffers": [
         replace(LOAD, first_word=6), replace(LOAD, target=1, first_word=2),

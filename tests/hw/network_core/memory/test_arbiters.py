@@ -1,6 +1,7 @@
 """The arbiters: every read and write passes once, in the order of the priorities."""
 
 import random
+from dataclasses import replace
 
 import pytest
 from amaranth.hdl import Module
@@ -114,6 +115,34 @@ def test_reads_of_a_memory():
 
     simulate(m, bench, sink)
     assert found == [[100, 101], [105, 106], [103, 104], [106, 107]]
+
+
+def test_both_writes_of_the_map_store_come_first():
+    """The second one goes on beside the first one; no other write goes with it."""
+    rng = random.Random(2)
+    config = replace(CHIP, array=replace(CHIP.array, rows=2, hop=2, lanes=2), two_rows=True)
+    dut, script, passed = WriteArbiter(config), [], []
+    for _ in range(40):
+        writes = [
+            {"valid": rng.randrange(2), "address": place(rng.randrange(48)),
+             "data": rng.getrandbits(16), "enable": rng.getrandbits(2)}
+            for _ in range(2)
+        ]
+        script.append({
+            "store": writes[0], "second": writes[1], "log.valid": 1, "host.valid": 1,
+        })
+        passed.append(writes)
+    outputs = "write", "second_write", "log.ready", "host.ready"
+    first, second, log, host = play(dut, script, *outputs)
+    for now, (write, other) in enumerate(passed[: -WriteArbiter.LATENCY]):
+        assert log[now] == (not (write["valid"] or other["valid"]))
+        assert not host[now]
+        later = now + WriteArbiter.LATENCY
+        assert second[later] == other
+        if write["valid"]:
+            assert first[later] == write
+        else:
+            assert first[later]["valid"] == log[now]
 
 
 def test_writes_of_the_map_store_come_first():

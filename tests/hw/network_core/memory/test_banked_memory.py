@@ -1,6 +1,7 @@
 """The memory: rows, the side port and writes against a list of vectors."""
 
 import random
+from itertools import zip_longest
 
 import pytest
 from amaranth.hdl import Module
@@ -16,6 +17,8 @@ CYCLES = 300
 OUTSIDE = -1  # number of a vector outside the map
 VALUE, ODD_VALUE = 0xA5, 0x3C  # of its bytes; of the odd ones with int16
 
+TWO_ROWS = {"lanes": 8, "hop": 2, "two_rows": True}
+
 
 class Traffic:
     """Random accesses to all ports, and their traces by cycle: vectors have numbers."""
@@ -24,6 +27,7 @@ class Traffic:
         self.config, self.rng = config, random.Random(seed)
         self.dut = BankedMemory(config)
         self.writes, self.rows, self.reads = [], [], []  # accesses; reads: (number, ready)
+        self.seconds = []  # the second writes
         self.row_data, self.read_data = [], []
 
     def place(self, number):
@@ -37,6 +41,20 @@ class Traffic:
             "valid": valid, "address": self.place(number), "data": word, "enable": enable,
         })
         self.writes.append((number, word, enable) if valid else None)
+        if config.two_rows:
+            self.set_second(ctx, number % config.banks)
+
+    def set_second(self, ctx, bank):
+        """A write to another bank, or none."""
+        config, rng = self.config, self.rng
+        other = rng.choice([n for n in range(config.banks) if n != bank])
+        number = other + config.banks * rng.randrange(config.words)
+        word, enable = (rng.getrandbits(n * config.array.depth) for n in (8, 1))
+        valid = rng.random() < 0.6
+        put(ctx, self.dut.second, {
+            "valid": valid, "address": self.place(number), "data": word, "enable": enable,
+        })
+        self.seconds.append((number, word, enable) if valid else None)
 
     def set_rows(self, ctx):
         """Each row reads a bank of its own, or is invalid in any bank, and may be outside."""
@@ -74,10 +92,15 @@ class Traffic:
             self.row_data.append(plain(row_data))
             number = None if ready else number
 
+    def all_writes(self, end):
+        """The writes before cycle ``end``; those of a cycle go to different banks."""
+        pairs = zip_longest(self.writes[: max(0, end)], self.seconds[: max(0, end)])
+        return (write for pair in pairs for write in pair)
+
     def vector(self, number, end):
         """The vector after all writes before cycle ``end``."""
         value = 0
-        for write in self.writes[: max(0, end)]:
+        for write in self.all_writes(end):
             if write and write[0] == number:
                 mask = sum(0xFF << 8 * n for n in range(8) if write[2] >> n & 1)
                 value = value & ~mask | write[1] & mask
@@ -87,6 +110,7 @@ class Traffic:
 @pytest.fixture(scope="module", params=[
     (2, 2, 2), (4, 4, 4), (3, 1, 8), (1, 4, 4), (1, 2, 1),
     (2, 4, 1, dict(lanes=4, int16=True, requantize="tflite")),
+    (2, 8, 2, TWO_ROWS), (4, 8, 4, TWO_ROWS),
 ])
 def traffic(request):
     rows, depth, read_vectors, *options = request.param
@@ -100,7 +124,7 @@ def traffic(request):
 def test_each_row_gets_its_vector(traffic):
     compared = 0
     for now in range(CYCLES - traffic.dut.ROW_LATENCY):
-        previous = traffic.writes[now - 1] if now else None
+        previous = [write and write[0] for write in traffic.all_writes(now)][-2:]
         for row, number in enumerate(traffic.rows[now]):
             found = traffic.row_data[now + traffic.dut.ROW_LATENCY][row]
             if number is None:
@@ -110,7 +134,7 @@ def test_each_row_gets_its_vector(traffic):
                 values = [VALUE, odd] * traffic.config.array.depth
                 values = values[: traffic.config.array.depth]
                 assert found == int.from_bytes(values, "little")
-            elif not (previous and previous[0] == number):  # written while it is read
+            elif number not in previous:  # else written while it is read
                 assert found == traffic.vector(number, now - 1)
                 compared += 1
     assert compared > CYCLES // 2
@@ -134,8 +158,9 @@ def test_a_read_waits_only_for_a_write_to_one_of_its_banks(traffic):
     for now, (number, ready) in enumerate(traffic.reads[1:]):
         if number is not None:
             banks = {n % config.banks for n in range(number, number + config.read_vectors)}
-            write = traffic.writes[now]  # of the cycle before
-            assert ready == (not write or write[0] % config.banks not in banks)
+            writes = [*traffic.all_writes(now + 1)][-2:]  # of the cycle before
+            written = {write[0] % config.banks for write in writes if write}
+            assert ready == (not written & banks)
 
 
 class FlatMemory(wiring.Component):

@@ -6,7 +6,7 @@ import pytest
 from network_cores import small_network_core
 
 from verif.amaranth_bench import checker, put, receive, simulate, ticks
-from weft.hw.network_core.output.output_section import ChunkGenerator, ChunkScheduler
+from weft.hw.network_core.output.chunk_scheduler import ChunkGenerator, ChunkScheduler
 
 CHIP = small_network_core(4, 4, 4, lanes=2)
 TILE = {"valid": 1, "rows": 2, "cols": 3, "line": 5, "tile_last": 1, "last": 0}
@@ -121,6 +121,20 @@ def test_addresses_of_the_next_tile_are_behind_all_rows_of_a_tile(rows):
     assert indices == [0, 1] * 3 * rows
 
 
+def pairs_of(tiles, together):
+    """The chunks of tiles whose rows leave the array in pairs: of a row, or of two together."""
+    for tile in tiles:
+        last_row = tile["rows"] - 1
+        for row in range(0, tile["rows"], 1 + together):
+            tile_end = row + together >= last_row
+            yield {
+                "index": row % 2, "line": tile["line"], "lane_last": tile["cols"] - 1, "row_end": 1,
+                "tile_end": tile_end, "panel_end": tile_end and tile["tile_last"],
+                "last": tile_end and tile["last"],
+                "pair_end": together or row % 2 or row == last_row,
+            }
+
+
 def chunks_of(config, tiles):
     for tile in tiles:
         lanes = config.array.lanes
@@ -136,20 +150,63 @@ def chunks_of(config, tiles):
                 }
 
 
+STALLS = pytest.mark.parametrize("stall", [0, 0.5])
+
+
 @pytest.mark.parametrize("rows, cols, lanes", [(1, 1, 1), (2, 2, 2), (3, 8, 2), (5, 4, 1)])
-@pytest.mark.parametrize("stall", [0, 0.5])
+@STALLS
 def test_chunks_of_tiles(rows, cols, lanes, stall):
     config = small_network_core(rows, cols, 2, lanes=lanes, lines=16)
-    rng = random.Random(rows)
-    tiles = [{
-        "valid": 1, "rows": rng.randint(1, rows), "cols": rng.randint(1, cols),
-        "line": rng.randrange(16 - cols // lanes), "tile_last": rng.randrange(2),
+    tiles = random_tiles(config)
+    generate(config, tiles, list(chunks_of(config, tiles)), stall)
+
+
+@pytest.mark.parametrize("rows", [2, 4, 6])
+@pytest.mark.parametrize("together", [0, 1])
+@STALLS
+def test_chunks_of_pairs_of_rows(rows, together, stall):
+    config = small_network_core(rows, 4, 4, lanes=4, lines=16, hop=2, two_rows=True)
+    tiles = random_tiles(config)
+    for tile in tiles:  # a job that stores two rows has no odd panel
+        tile["rows"] += together * (tile["rows"] % 2)
+    generate(config, tiles, list(pairs_of(tiles, together)), stall, pairs=together)
+
+
+@pytest.mark.parametrize("together, requests", [(1, [1, 0, 1, 0, 0]), (0, [1, 1, 0, 1, 0])])
+def test_a_row_of_the_buffer_has_two_rows(together, requests):
+    """The buffer gets a row, and some cycles later the second one of the tile."""
+    config = small_network_core(4, 4, 4, lanes=4, hop=2, two_rows=True)
+    dut, found = ChunkScheduler(config, buffer_rows=16), []
+
+    async def bench(ctx):
+        ctx.set(dut.pairs, together)
+        put(ctx, dut.tiles, {**TILE, "rows": 3 + together, "cols": 4})
+        await ctx.tick()
+        ctx.set(dut.tiles.valid, 0)
+        await ticks(ctx, 8)
+        for row_written in (1, 0, together, 1 - together, 0, 0):
+            found.append(await cycle(ctx, dut, ready=1, row_written=row_written))
+
+    simulate(dut, bench)
+    assert [int(request is not None) for request in found] == [0, *requests]
+
+
+def random_tiles(config):
+    core, rng = config.array, random.Random(config.array.rows)
+    return [{
+        "valid": 1, "rows": rng.randint(1, core.rows), "cols": rng.randint(1, core.cols),
+        "line": rng.randrange(16 - core.cols // core.lanes), "tile_last": rng.randrange(2),
         "last": rng.randrange(2),
     } for _ in range(30)]
-    expected = list(chunks_of(config, tiles))
+
+
+def generate(config, tiles, expected, stall, pairs=0):
+    """Announce tiles one after the other, and compare their chunks."""
     dut = ChunkGenerator(config, depth=len(tiles))
 
     async def source(ctx):
+        if config.two_rows:
+            ctx.set(dut.pairs, pairs)
         for tile in tiles:
             put(ctx, dut.tiles, tile)
             await ctx.tick()

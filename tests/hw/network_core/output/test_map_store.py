@@ -65,6 +65,99 @@ def test_no_write_beyond_the_limits(first, allowed):
     assert (write["valid"], done, error) == (allowed, 1, 1 - allowed)
 
 
+@pytest.mark.parametrize("config", [
+    network_core_of(4, 4, 4, 4, hop=2, two_rows=True),
+    network_core_of(2, 2, 8, 2, hop=2, two_rows=True),
+], ids=lambda config: config.array.name)
+@pytest.mark.parametrize("together", [1, 0])
+def test_pairs_of_pixels(config, together):
+    """All chunks of a map of 3 x 4 pixels, in panels of 2 or 4 pixels with two tiles and a part."""
+    core, banks = config.array, config.banks
+    columns, height, width = 2 * core.cols + 1, 3, 4
+    pitch, row_pitch, first = 2 * columns // core.depth + 2, 97, 40
+    pitch += pitch % banks == 0
+    pixels = [first + y * row_pitch + x * pitch for y in range(height) for x in range(width)]
+    chunks, wanted = [], []
+    for start in range(0, len(pixels), core.rows):
+        panel = pixels[start : start + core.rows]
+        for column in range(0, columns, core.cols):
+            for row in range(0, len(panel), 1 + together):
+                tile_end = row + 1 + together >= len(panel)
+                panel_end = tile_end and column + core.cols >= columns
+                chunks.append({
+                    "index": 0, "line": 0, "row_end": 1, "tile_end": tile_end, "pair_end": 1,
+                    "lane_last": min(core.lanes, columns - column) - 1, "panel_end": panel_end,
+                    "last": panel_end and start + core.rows >= len(pixels),
+                })
+                wanted.append([panel[row + n] + column // core.depth for n in range(1 + together)])
+    dut, found = MapStore(config), []
+
+    async def bench(ctx):
+        put(ctx, dut.window.limit, config.words)
+        for name, value in (
+            ("output", first), ("output_pixel_step", pitch),
+            ("output_row_step", row_pitch - (width - 1) * pitch),
+        ):
+            put(ctx, getattr(dut.job.fields, name), hardware_address(config, value))
+        put(ctx, dut.job.fields.out_width, width)
+        put(ctx, dut.job.fields.two_rows, together)
+        put(ctx, dut.job.start, 1)
+        await ctx.tick()
+        put(ctx, dut.job.start, 0)
+        await ticks(ctx, 6)
+        for now in range(len(chunks) + 3 + CHUNK_STORE):
+            put(ctx, dut.request.valid, now < len(chunks))
+            put(ctx, dut.request.chunk, chunks[min(now, len(chunks) - 1)])
+            ctx.set(dut.results_next, 3 <= now < len(chunks) + 3)
+            put(ctx, dut.results, [now % 128] * core.lanes)
+            put(ctx, dut.second_results, [-(now % 128)] * core.lanes)
+            ports = dut.write, dut.second_write, dut.done, dut.address_error
+            found.append(list(map(plain, (await ctx.tick().sample(*ports))[2:])))
+
+    simulate(dut, bench)
+    stores = found[3 + CHUNK_STORE :]
+    for number, (places, chunk, (write, second, done, error)) in enumerate(
+        zip(wanted, chunks, stores, strict=True)
+    ):
+        assert (done, error, write["valid"]) == (number == len(chunks) - 1, 0, 1)
+        assert second["valid"] == together
+        value = (number + 3 + CHUNK_STORE) % 128
+        for one, place, byte in zip((write, second), places, (value, -value % 256), strict=False):
+            assert one["address"] == hardware_address(config, place)
+            assert one["data"].to_bytes(core.depth, "little") == bytes([byte]) * core.depth
+        assert write["enable"].bit_count() == chunk["lane_last"] + 1
+        assert not together or second["enable"] == write["enable"]
+
+
+@pytest.mark.parametrize("second_word, errors", [(4, 0), (5, 1)])
+def test_no_second_write_beyond_the_limits(second_word, errors):
+    config = network_core_of(2, 2, 8, 2, hop=2, two_rows=True)
+    dut, found, banks = MapStore(config), [], config.banks
+    ends = dict.fromkeys(("row_end", "tile_end", "panel_end", "last", "pair_end"), 1)
+
+    async def bench(ctx):
+        put(ctx, dut.window.limit, 5)
+        step = (second_word - 3) * banks + 1
+        put(ctx, dut.job.fields.output, hardware_address(config, 3 * banks))
+        put(ctx, dut.job.fields.output_pixel_step, hardware_address(config, step))
+        put(ctx, dut.job.fields.out_width, 2)
+        put(ctx, dut.job.fields.two_rows, 1)
+        put(ctx, dut.job.start, 1)
+        await ctx.tick()
+        put(ctx, dut.job.start, 0)
+        await ticks(ctx, 6)
+        for now in range(3 + CHUNK_STORE + 1):
+            put(ctx, dut.request, {
+                "valid": now == 0, "chunk": {"index": 0, "line": 0, "lane_last": 1, **ends},
+            })
+            ctx.set(dut.results_next, now == 3)
+            ports = dut.write.valid, dut.second_write.valid, dut.done, dut.address_error
+            found.append(list((await ctx.tick().sample(*ports))[2:]))
+
+    simulate(dut, bench)
+    assert found[-1] == [1, 1 - errors, 1, errors]
+
+
 ENDS = "row_end", "tile_end", "panel_end", "last"
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from network_core_layers import scaling
 from network_core_output import network_core_of
+from wrapping import wrap32
 
 from verif.amaranth_bench import plain, put, simulate
 from weft.golden import requantize, scaled
@@ -73,6 +74,7 @@ CONFIGS = {
     "onnx": network_core_of(2, 2, 2, 2, multiplier="fip", requantize="onnx"),
     "onnx-ecp5": network_core_of(2, 2, 2, 2, target="ecp5", requantize="onnx", scale_cycles=4),
     "serial": network_core_of(2, 2, 2, 2, target="ice40up", scale_cycles=8),
+    "two-rows": network_core_of(2, 2, 2, 2, multiplier="fip", hop=2, two_rows=True),
     "serial-fip": network_core_of(2, 2, 2, 2, target="ice40hx", multiplier="fip", scale_cycles=16),
 }
 SECOND = "fip", "onnx-ecp5", "serial-fip"  # other Configs with the same rounding or slots
@@ -95,6 +97,7 @@ def test_results_follow_the_request(config, kind):
     latency = latencies.rescale_total(config) if add else latencies.rescale(config)
     words = table(config, multiply)
     sums_at = latencies.join(core) - core.cell.corrected
+    second = config.two_rows and not add  # the results of the next pixel
 
     async def chunk(ctx, sums, added):
         pair = 1234567 * core.cell.corrected
@@ -105,15 +108,24 @@ def test_results_follow_the_request(config, kind):
             values = sums if now == sums_at else [77, 77]
             put(ctx, dut.sums, [(v + pair + (1 << 31)) % (1 << 32) - (1 << 31) for v in values])
             put(ctx, dut.pair_sum, pair)
+            if config.two_rows:
+                other = [wrap32(v - pair) for v in reversed(values)]
+                put(ctx, dut.second_sums, other)
+                put(ctx, dut.second_pair_sum, -pair)
             parameters = LINES.get(lines.pop(0), [(9, 9, 9)] * 2)
             put(ctx, dut.lines.data, [column(core, *values) for values in parameters])
             put(ctx, dut.table.data, [words[n] for n in addresses.pop(0)])
             ports = dut.results, dut.results_next, dut.lines.address, dut.table.address
-            _, _, results, following, line, addressed = await ctx.tick().sample(*ports)
+            others = (dut.second_results,) if second else ()
+            _, _, results, following, line, addressed, *of_second = (
+                await ctx.tick().sample(*ports, *others)
+            )
             lines.append(line)
             addresses.append(plain(addressed))
             assert following == (now == latency - Rescaler.NEXT)
             found = plain(results)
+        for other in of_second:
+            assert plain(other) == expected(config, sums[::-1], None, multiply)
         assert found == expected(config, sums, added if add else None, multiply)
 
     async def bench(ctx):
