@@ -12,6 +12,7 @@ from amaranth.lib import io, wiring
 from amaranth.lib.cdc import FFSynchronizer, ResetSynchronizer
 from amaranth.utils import ceil_log2
 
+from weft.boards import pll
 from weft.boards.benchmark import CriticalPath, OtherClock, PnrResult, RoutedDesign
 from weft.boards.board import ULPI, Board, BoardError, Ports, check_pins, resource_of, usb_pll
 from weft.boards.flows.ecp5 import LOOP_FILTER
@@ -243,7 +244,7 @@ class Clock(wiring.Component):
         flow = self.board.device.flow
         settings, shifted = flow.pll(source, self.board.clock), {}
         if self._sdram:
-            settings = flow.shifted(settings, self.board.sdram.phase)
+            settings = pll.shifted(flow.name, settings, self.board.sdram.phase)
             shifted["shifted"] = self.sdram
         start_clk = flow.add_pll(
             m, pin, settings, at_pad=self.board.at_pad, clk=pll_clk, lock=lock, **shifted

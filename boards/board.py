@@ -473,6 +473,6 @@ def check_pins(board: Board):
         )
     settings = board.device.flow.pll(clock.frequency / 1e6, board.clock)
     if has_sdram(board.config):
-        board.device.flow.shifted(settings, board.sdram.phase)
+        pll.shifted(board.device.flow.name, settings, board.sdram.phase)
     if board.usb_clocks:
         usb_pll(board, clock.frequency / 1e6)

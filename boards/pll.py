@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 __all__ = [
     "Pll", "PllError", "ecp5", "ecp5_full_speed", "ecp5_phy", "ecp5_shifted", "gowin",
-    "gowin_shifted", "ice40",
+    "gowin_shifted", "ice40", "shifted",
 ]
 
 TOLERANCE = 0.001  # relative error of the output frequency
@@ -239,6 +239,11 @@ def gowin_shifted(settings: Pll, degrees: float) -> Pll:
     return replace(settings, parameters=settings.parameters | {
         "PSDA_SEL": f"{step:04b}", "DUTYDA_SEL": "1000", "DYN_DA_EN": "false",
     })
+
+
+def shifted(family: str, settings: Pll, degrees: float) -> Pll:
+    """`ecp5_shifted` or `gowin_shifted`, by the name of a `weft.boards.flows.flow.Flow`."""
+    return {"ecp5": ecp5_shifted, "gowin": gowin_shifted}[family](settings, degrees)
 
 
 def _check_source(source, device, most, least=10):

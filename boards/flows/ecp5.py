@@ -77,9 +77,6 @@ class Ecp5Flow(Flow):
     def pll(self, source, clock):
         return pll.ecp5(source, clock)
 
-    def shifted(self, settings, degrees):
-        return pll.ecp5_shifted(settings, degrees)
-
     def add_pll(self, m, pin, settings, *, at_pad, clk, lock, shifted=None):
         m.submodules.pin = buffer = io.Buffer("i", pin)
         feedback = clk

@@ -82,14 +82,10 @@ class Flow:
         """The settings of a PLL from ``source`` to ``clock`` MHz; PllError if it has none."""
         raise NotImplementedError
 
-    def shifted(self, settings, degrees: float):
-        """``settings`` of `pll` with a second clock, later by ``degrees`` of its period."""
-        raise NotImplementedError
-
     def add_pll(self, m, pin, settings, *, at_pad: bool, clk, lock, shifted=None):
         """Add a PLL that drives ``clk`` and ``lock``; returns the clock of the start-up counter.
 
-        ``at_pad``: the clock's pin is the one next to the PLL. ``shifted``: the second clock of
-        the settings of `shifted`.
+        ``at_pad``: the clock's pin is the one next to the PLL. ``shifted``: the second clock, for
+        the settings of `weft.boards.pll.shifted`.
         """
         raise NotImplementedError

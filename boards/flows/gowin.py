@@ -67,9 +67,6 @@ class GowinFlow(Flow):
     def pll(self, source, clock):
         return pll.gowin(source, clock, self.device)
 
-    def shifted(self, settings, degrees):
-        return pll.gowin_shifted(settings, degrees)
-
     def add_pll(self, m, pin, settings, *, at_pad, clk, lock, shifted=None):
         m.submodules.pin = buffer = io.Buffer("i", pin)
         outputs = {"o_CLKOUT": clk} | ({} if shifted is None else {"o_CLKOUTP": shifted})
