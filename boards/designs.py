@@ -155,7 +155,6 @@ NETWORKS_SDRAM_GOWIN_18 = NetworkDesign(
     config=NetworkCoreConfig(
         array=_core(
             target="gowin", rows=2, cols=2, depth=4, lanes=1, multiplier="plain", scale_cycles=4,
-            dsp_cols=2,
         ),
         words=4096, b_words=512, lines=1024, read_vectors=2, program_words=1 << 17,
     ),

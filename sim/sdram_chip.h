@@ -94,7 +94,8 @@ private:
                 check(refreshes_ >= 8, "the mode must follow 8 refreshes");
                 length_ = 1 << (a_ & 7), latency_ = a_ >> 4 & 7;
                 write_length_ = a_ & SINGLE_WRITES ? 1 : length_;
-                check(!bank_ && !(a_ >> 7 & ~(SINGLE_WRITES >> 7)) && !(a_ & 8) && length_ <= 8, "an unknown mode");
+                check(!bank_ && !(a_ >> 7 & ~(SINGLE_WRITES >> 7)), "an unknown mode");
+                check(!(a_ & 8) && length_ <= 8, "bursts must be sequential, of at most 8 words");
                 check(latency_ == 2 || latency_ == 3, "an unknown CAS latency");
                 check(latency_ == 3 || SDRAM_PERIOD >= SDRAM_PERIOD_2, "CAS latency 2 is too short");
                 free_ = now_ + 2 * SDRAM_PERIOD;
