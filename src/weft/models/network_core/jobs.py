@@ -123,14 +123,6 @@ def job_of(
             add_pixel_step=add_step, add_row_step=add_row_step,
             sum_zero=addition.zero, sum_low=addition.low, sum_high=addition.high,
         )
-    low, high, wide_fields = layer.low, layer.high, {}
-    if layer.digits:
-        wide_fields = {layer.digits: 1}
-    if layer.digits in PAIRS:
-        wide_fields |= dict(pair_low=low, pair_high=high)
-        low, high = _BYTE.min, _BYTE.max
-    if config.int16:
-        wide_fields["outside_odd"] = LOW_ZERO if layer.reads_pairs else layer.x_zero
     return ListJob(
         cross=panels.cross, partial=part.piece.partial, softmax=layer.is_softmax, sums=layer.sums,
         two_rows=pairs, loads=loads, panel_rows=panels.rows,
@@ -150,9 +142,23 @@ def job_of(
         ),
         b_word=part.b_word, b_step=0 if sizes.filled else sizes.tile_words,
         parameter_line=part.line, output=output, output_pixel_step=output_step,
-        output_row_step=output_row_step, outside=layer.x_zero, zero=layer.zero, low=low, high=high,
-        **add_fields, **wide_fields,
+        output_row_step=output_row_step, outside=layer.x_zero, zero=layer.zero,
+        **add_fields, **_result_fields(layer, config),
     )
+
+
+def _result_fields(layer, config):
+    """The limits of the results, and the fields of values of 16 bits."""
+    fields = {layer.digits: 1} if layer.digits else {}
+    if layer.digits in PAIRS:
+        fields |= dict(
+            pair_low=layer.low, pair_high=layer.high, low=_BYTE.min, high=_BYTE.max
+        )
+    else:
+        fields |= dict(low=layer.low, high=layer.high)
+    if config.int16:
+        fields["outside_odd"] = LOW_ZERO if layer.reads_pairs else layer.x_zero
+    return fields
 
 
 def started_early(
