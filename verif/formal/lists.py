@@ -34,14 +34,24 @@ BANK, WORD = 4, 5  # bits of an address
 
 
 class _LimitRules(Rules):
-    """What rules of several blocks share: the limits of their accesses."""
+    """What rules of several blocks share: the limits of their accesses.
+
+    ``WINDOW`` is the port of the block with these limits.
+    """
+
+    WINDOW = "window"
 
     config = CHIP
 
+    def limits(self):
+        """The first word of the window, and the one behind its last."""
+        return getattr(self, f"{self.WINDOW}_base"), getattr(self, f"{self.WINDOW}_limit")
+
     def inside(self, bank, word, vectors):
         """Whether so many vectors from an address on lie within the limits."""
+        base, limit = self.limits()
         last = bank + vectors - 1 >= self.config.banks
-        return (word >= self.window_base) & (word + last < self.window_limit)
+        return (word >= base) & (word + last < limit)
 
     def answered(self, m, bits):
         """Assume that vectors arrive only for reads, and that few reads are in flight."""
@@ -53,18 +63,19 @@ class _LimitRules(Rules):
 
     def stable_limits(self, m):
         """Assume that base and limit do not change, and that the limit is legal."""
-        first = self.after_reset(m)
-        for value in (self.window_base, self.window_limit):
+        first, (base, limit) = self.after_reset(m), self.limits()
+        for value in (base, limit):
             self.assume(m, first | (self.past(m, value) == value))
-        self.assume(m, self.window_limit <= CHIP.words)
+        self.assume(m, limit <= CHIP.words)
 
 
 class ListRules(_LimitRules):
     """The order of jobs and loads. It assumes that only what runs ends, and small counts."""
 
+    WINDOW = "list_window"  # ``window`` limits the maps, which the jobs check
     PINS = {
-        "begin": 1, "list_bank": BANK, "log_bank": BANK, "window_base": WORD,
-        "window_limit": WORD,
+        "begin": 1, "list_bank": BANK, "log_bank": BANK, "list_window_base": WORD,
+        "list_window_limit": WORD,
         "job_start": 1, "job_done": 1, "job_fields_loads": 16,
         "load_request_valid": 1, "load_request_ready": 1, "load_request_payload_jobs": 16,
         "load_done": 1,

@@ -63,6 +63,15 @@ def test_proof(name):
     assert report.rules.keys() | report.covers.keys() == proof.only(bench)
 
 
+@pytest.mark.slow
+def test_limits_of_a_list():
+    """The rules of its accesses; the whole proof is too long here."""
+    proof, only = PROOFS["list execution alone"], {"reads_inside", "log_inside"}
+    [report] = prove(proof.bench(), only=[only], cuts=proof.cuts)
+    assert report.failures == []
+    assert report.rules.keys() == only
+
+
 @pytest.mark.parametrize("bug", tiers(
     {bug.what: bug for bug in SOWN}, SOWN[0].what, long=FURTHER
 ))
