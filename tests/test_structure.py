@@ -16,6 +16,7 @@ LARGE = 500  # lines of a file that needs no reason
 # By the file with more than `LARGE` lines, why it is one subject.
 REASONS: dict[str, str] = {
     "hw/arith/ice40.py": "the MAC cells of a family, and the carry chains that only they share",
+    "src/weft/network_core/descriptors.py": "the bits of all descriptors, and what each means",
 }
 WORDS = 4500  # of a page
 # Pages with more words than `WORDS`. A page that has become shorter leaves this list.

@@ -4,11 +4,16 @@
 """
 
 import dataclasses
+import math
 import sys
 
 from tools.network_tables import predicted_cycles, save_table
 from tools.network_writer import NONE, RELU6, Writer
+from weft.golden.int4 import CODES, MAX_SCALE, nearest
+from weft.models.ir import Gemm, Graph
 from weft.models.loading import load
+from weft.models.network_core.compiler import compile_network_core
+from weft.models.onnx.int4 import GROUP
 from weft.models.target import NetworkTarget, target_of
 from weft.network_core.cycles import ProgramTiming
 
@@ -30,7 +35,9 @@ same core without SDRAM, if the network fits it. The networks without a file hav
 `tools.streams` makes them. The project wants at most {LIMIT} times the bound. The networks above it
 compute their first layers for long, with large maps and few weights. Then weights for later layers
 have no room on the chip, neither in the buffer B nor beside the maps, so the SDRAM is idle. Weights
-that stay on the chip lower the bound, too: so compare cycles, and not only their part of it."""
+that stay on the chip lower the bound, too: so compare cycles, and not only their part of it.
+**int4**: what the same core with the option `int4` streams, and its cycles, if all weights but
+those of depthwise layers are of int4."""
 
 
 def mobilenet_v1(size: int = 128, classes: int = 1000) -> bytes:
@@ -82,23 +89,45 @@ def alone(network, target) -> str:
     return f"{program.cycles:,}"
 
 
+def with_int4(graph: Graph) -> Graph:
+    """The network with the weights of int4 next to its own; depthwise layers keep theirs."""
+    def changed(node):
+        if not isinstance(node, Gemm) or node.weights is None or len(node.weights) > 1:
+            return node
+        taps = math.prod(node.window.kernel) if node.window else 1
+        rows = node.weights.reshape(taps, -1, node.weights.shape[-1]).swapaxes(1, 2)
+        values = rows.reshape(-1, rows.shape[-1]) * (CODES[1] * MAX_SCALE / 127)
+        found = nearest(values, GROUP).reshape(rows.shape).swapaxes(1, 2)
+        return dataclasses.replace(node, weights=found.reshape(node.weights.shape))
+
+    return dataclasses.replace(graph, nodes=tuple(map(changed, graph.nodes)))
+
+
 def row(title, network, target) -> str:
     """A row of the table."""
     program = network.compile(target)
     ideal = predicted_cycles(program, ProgramTiming(1))
     bound = max(ideal, program.streamed / RATE)
+    config = dataclasses.replace(target.config, int4=True)
+    int4 = compile_network_core(
+        with_int4(network.graph), dataclasses.replace(target, config=config)
+    )
     places = "all" if program.whole else "lists, some" if program.lists_on_chip else "none"
     return (
         f"| {title} | {places} | {program.streamed:,} | {program.cycles:,} | {ideal:,}"
-        f" | {bound:,.0f} | {program.cycles / bound:.2f} | {alone(network, target)} |"
+        f" | {bound:,.0f} | {program.cycles / bound:.2f} | {alone(network, target)}"
+        f" | {int4.streamed:,} | {int4.cycles:,} |"
     )
 
 
 def table(folder) -> str:
     """The table, as Markdown."""
     lines = [
-        "| network | on the chip | streamed | cycles | ideal | bound | cycles / bound | alone |",
-        "|---|---|---:|---:|---:|---:|---:|---:|",
+        (
+            "| network | on the chip | streamed | cycles | ideal | bound | cycles / bound | alone |"
+            " streamed, int4 | cycles, int4 |"
+        ),
+        "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     target = target_of(BOARD, PURPOSE)
     cases = [(name, load(folder / f"{name}.tflite"), target) for name in FILES]

@@ -4,11 +4,11 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from weft.hw.arith.int4 import CODE_BITS, weight_of
 from weft.language_core.config import BEAT_BYTES, CODE_BEATS, DEPTH, SCALED_WORDS
 
 __all__ = ["Int4Unpacker"]
 
-_BITS = 4  # of a code, and of a scale
 _HALF = 8 * BEAT_BYTES // 2  # bits of the codes of a column
 
 
@@ -55,10 +55,7 @@ class Int4Unpacker(wiring.Component):
             i.ready.eq(~self.busy | ends),
         ]
         for n in range(DEPTH):
-            code = held[_BITS * n : _BITS * (n + 1)].as_signed()
-            # Four sums: a tool would take one of few multipliers for a product.
-            a, b, c, d = (Mux(scales[bit], code << bit, 0) for bit in range(_BITS))
-            weight = ((a + b) + (c + d))[:8]
+            weight = weight_of(held.word_select(n, CODE_BITS), scales[:CODE_BITS])
             m.d.comb += o.payload[8 * n : 8 * n + 8].eq(
                 Mux(packed, weight, held[8 * n : 8 * n + 8])
             )
@@ -67,7 +64,7 @@ class Int4Unpacker(wiring.Component):
         with m.If(packed & wanted & self.busy):
             m.d.sync += [scales.eq(held), wanted.eq(0)]
         with m.Elif(packed & o.valid & o.ready):
-            m.d.sync += [upper.eq(~upper), scales.eq(scales >> _BITS)]
+            m.d.sync += [upper.eq(~upper), scales.eq(scales >> CODE_BITS)]
             with m.If(~upper):  # the upper codes come to the place of the lower ones
                 m.d.sync += held.eq(held >> _HALF)
         with m.If(self.packed & upper & ends):

@@ -5,6 +5,7 @@ import pytest
 from onnx_models import Builder, require
 
 from weft.cli import main
+from weft.golden.int4 import scales_of
 
 
 @pytest.fixture
@@ -100,3 +101,20 @@ def test_calibrates_with_a_folder_of_pictures(folder, capsys):
     assert "float against int8, 3 samples" in capsys.readouterr().out
     assert main([*command, "--mean", "1"]) == 2
     assert capsys.readouterr().err == "weft: error: --mean and --std must be given together\n"
+
+
+def test_weights_of_int4(folder, capsys):
+    from weft.models.ir import Gemm
+    from weft.models.onnx import load
+
+    command = ["quantize", "net.onnx", "--data", "calib.npz", "--weights", "int4", "-o", "a.onnx"]
+    assert main(command) == 0
+    text = capsys.readouterr().out
+    for part in (
+        "net.onnx: float against int8 with weights of int4, 8 samples",
+        "weights of int4: 136 of 136; the others stay int8",
+    ):
+        assert part in text
+    graph = load((folder / "a.onnx").read_bytes(), "a.onnx")
+    weights = [node.weights[0].T for node in graph.nodes if isinstance(node, Gemm)]
+    assert [scales_of(matrix, 8) is not None for matrix in weights] == [True, True]

@@ -111,6 +111,32 @@ def test_two_rows_need_pairs_of_rows_and_whole_chunks(fields, options, rules):
     assert str(error.value).splitlines() == rules
 
 
+@pytest.mark.parametrize("fields, sizes, rules", [
+    ({}, {"read_vectors": 4}, ["read_vectors must be at most cols / 2 (2) with int4, not 4"]),
+    ({"cols": 8, "depth": 2}, {"read_vectors": 1}, [(
+        "cols must be at most 2 * read_vectors * depth (4) with int4, whose beats have the scales"
+        " of whole words, not 8"
+    )]),
+    ({"rows": 1}, {"read_vectors": 1, "resident": True}, [
+        "int4 must be False with resident, not True"
+    ]),
+])
+def test_weights_of_int4_need_beats_of_two_groups(fields, sizes, rules):
+    core = {"rows": 4, "cols": 4, "depth": 4, "lanes": 2, "requantize": "tflite"}
+    array = Config(**SMALL | core | fields)
+    with pytest.raises(ConfigError) as error:
+        NetworkCoreConfig(array=array, int4=True, **sizes)
+    assert str(error.value).splitlines() == rules
+
+
+def test_vectors_of_weights_of_int4():
+    array = Config(**SMALL | {"rows": 4, "cols": 8, "depth": 8, "lanes": 8})
+    config = NetworkCoreConfig(array=array, read_vectors=2, int4=True)
+    assert (config.code_beats, config.scaled_words) == (2, 4)
+    # A beat of scales, and two of codes for each word.
+    assert [config.packed_vectors(n) // 2 for n in (1, 4, 5, 8)] == [3, 9, 12, 18]
+
+
 def test_rows_of_results():
     core = {"rows": 6, "cols": 4, "depth": 4, "lanes": 4, "hop": 2}
     one = NetworkCoreConfig(array=Config(**SMALL | core))

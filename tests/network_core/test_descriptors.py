@@ -37,7 +37,9 @@ def test_fields_do_not_overlap(kind):
 def test_a_core_without_an_option_does_not_know_its_fields():
     array = Config(cols=4, depth=4, lanes=4, requantize="tflite", activation="none")
     own, other = (
-        {p.name for p in places(ListJob, NetworkCoreConfig(array=array, **options))}
+        {p.name for p in places(ListJob, NetworkCoreConfig(
+            array=array, read_vectors=2, **options
+        ))}
         for options in (
             dict.fromkeys(OPTIONS, True) | {"resident": False, "two_rows": False}, {}
         )
@@ -50,6 +52,17 @@ def test_a_core_without_an_option_does_not_know_its_fields():
     array = replace(array, hop=2)
     two_rows = NetworkCoreConfig(array=array, two_rows=True)
     assert {p.name for p in places(ListJob, two_rows)} - other == {"two_rows"}
+
+
+def test_fields_of_a_load():
+    array = Config(rows=4, cols=4, depth=4, lanes=4, requantize="tflite", activation="none")
+    plain, int4, program = (
+        {p.name for p in places(ListLoad, NetworkCoreConfig(
+            array=array, read_vectors=2, **options
+        ))}
+        for options in ({}, {"int4": True}, {"program_words": 64})
+    )
+    assert (int4 - plain, program - plain) == ({"packed"}, {"on_chip"})
 
 
 def test_bytes_of_a_load():

@@ -142,7 +142,10 @@ def sequence(rng, config, count=12) -> Sequence:
         (LoadTarget.ADD_TABLE, table_of(rng, config)),
     ):
         memory[number * depth : number * depth + words.size] = words.reshape(-1)
-        loads.append(ListLoad(target=target, source=split(number, banks), words=len(words)))
+        packed = config.int4 and target == LoadTarget.B and int(rng.integers(2))
+        loads.append(ListLoad(
+            packed=packed, target=target, source=split(number, banks), words=len(words)
+        ))
         number += -(-words.size // depth // config.read_vectors) * config.read_vectors
     kinds = kinds_of(config)
     order = kinds + [str(kind) for kind in rng.choice(kinds, count - len(kinds))]

@@ -17,6 +17,7 @@ from weft.network_core.descriptors import (
     ListError,
     ListJob,
     ListLoad,
+    LoadTarget,
     NetworkState,
     join,
     split,
@@ -30,7 +31,7 @@ TIMING = ProgramTiming(19, 700)
 
 
 @pytest.fixture(scope="module", params=tiers(
-    {"2x2x4": PROGRAM, "1x2x4": PROGRAM_ROW}, "2x2x4"
+    {"2x2x4": PROGRAM, "1x4x4": PROGRAM_ROW}, "2x2x4"
 ))
 def core(request):
     with NetworkSimulation(request.param) as simulation:
@@ -59,7 +60,9 @@ def places_of(rng, config, case, on_chip, moved):
     for entry in case.descriptors:
         if isinstance(entry, ListLoad):
             number = base + join(entry.source, banks)
-            data = memory[number : number + entry.words * entry.word_vectors(config)]
+            if config.int4 and entry.target == LoadTarget.B and not entry.diagonal:
+                entry = replace(entry, packed=int(rng.integers(2)))  # any bytes are weights
+            data = memory[number : number + entry.vectors(config)]
             if rng.random() < moved:
                 entry = replace(entry, source=split(place(data), banks))
             else:

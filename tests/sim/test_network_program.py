@@ -25,7 +25,7 @@ pytest.importorskip("tflite")
 
 
 @pytest.fixture(scope="module", params=tiers(
-    {"2x2x4": PROGRAM, "1x2x4": PROGRAM_ROW}, "2x2x4"
+    {"2x2x4": PROGRAM, "1x4x4": PROGRAM_ROW}, "2x2x4"
 ))
 def config(request):
     return request.param
@@ -97,7 +97,7 @@ def test_cycles_with_any_base(config, runner, program, case, latency, period):
         assert session.cycles == predicted.cycles
         cycles.append(session.cycles)
     runner.program_base = 0
-    assert cycles[0] == cycles[-1] and len({*cycles}) > 3
+    assert cycles[0] == cycles[-1] and len({*cycles}) > 2
 
 
 def test_what_the_base_changes_at_most():

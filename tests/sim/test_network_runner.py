@@ -15,12 +15,13 @@ from tiers import quick
 
 import weft
 from weft.boards.designs import BATCH1_85F, NETWORKS_FAST_85F
+from weft.golden.int4 import nearest
 from weft.host.emulated import ListTransport
 from weft.models.network_core.compiler import compile_network_core
 from weft.models.network_core.runners import GoldenRunner
 from weft.models.oracles import answers
 from weft.models.target import target_of
-from weft.network_core.descriptors import ListJob, unpack_list
+from weft.network_core.descriptors import ListJob, ListLoad, LoadTarget, unpack_list
 
 pytest.importorskip("tflite")
 
@@ -78,6 +79,46 @@ def test_the_compiler_stores_two_rows_where_it_can():
         y = session(x)
         assert session.cycles == program.cycles
     np.testing.assert_array_equal(y, run_graph(graph, [x])[graph.outputs[0]])
+
+
+def with_int4(node, channels):
+    """The node with the weights of int4 next to its own."""
+    groups, k, columns = node.weights.shape
+    rows = node.weights.reshape(groups, -1, channels, columns).swapaxes(2, 3)
+    found = nearest(rows.reshape(-1, channels), 4).reshape(rows.shape).swapaxes(2, 3)
+    return replace(node, weights=found.reshape(groups, k, columns))
+
+
+@pytest.mark.parametrize("b_words", [256, pytest.param(24, marks=pytest.mark.slow)])
+def test_weights_of_int4(b_words):
+    """Those of the first two layers; with few words, layers are parts whose words are loaded again.
+    """
+    rng = np.random.default_rng(6)
+    builder = NetworkBuilder(rng, (1, 5, 4, 6))
+    x = builder.convolution(0, 10, kernel=(2, 3), padding=(1, 0, 1, 1))
+    x = builder.convolution(x, 9, kernel=(1, 1), padding=(0, 0, 0, 0))
+    builder.dense(builder.convolution(x, 1, groups=9), 7)
+    graph = builder.graph()
+    nodes = [with_int4(graph.nodes[0], 6), with_int4(graph.nodes[1], 10), *graph.nodes[2:]]
+    graph = replace(graph, nodes=nodes)
+    x = integers(rng, np.int8, 2, 5, 4, 6)
+    chip = replace(EARLY, b_words=b_words)
+    program = compile_network_core(graph, target_of(chip))
+    plain = compile_network_core(graph, target_of(replace(chip, int4=False)))
+    loads = [
+        load for part in (*program.setup, *(segment.run for segment in program.segments))
+        for load in unpack_list(part) if isinstance(load, ListLoad) and load.target == LoadTarget.B
+    ]
+    assert {load.packed for load in loads if not load.diagonal} == {0, 1}
+    assert not any(load.packed and load.diagonal for load in loads)
+    saved = plain.areas["weights"] - program.areas["weights"]
+    assert saved > 200 or b_words == 256  # then all stay in B
+    duel = NetworkDuel(chip)
+    with program.open(duel) as session:
+        y = session(x)
+        assert session.cycles == program.cycles
+    wanted = [run_graph(graph, [row[None]])[graph.outputs[0]] for row in x]
+    np.testing.assert_array_equal(y, np.concatenate(wanted))
 
 
 @pytest.mark.parametrize("config", quick(1, [SIMULATED, EARLY]), ids=["plain", "early"])

@@ -31,7 +31,7 @@ FORMS = {"add": 9, "sums": 10, "softmax": 13, "lstm": 15, "pairs": 16, "quads": 
 # With another value of these, a job may use words that no load of the list has written, or read
 # vectors that it stores.
 UNDEFINED = {
-    *WAITS, "body", "target", "fill", "source", "source_step", "first_word", "words",
+    *WAITS, "body", "target", "fill", "packed", "source", "source_step", "first_word", "words",
     "first_x",
 }
 
@@ -191,6 +191,7 @@ def _values(rng, config, case, kind, place, words):
         ListLoad: {
             "words": [0, 0xFFFF, old + 1], "target": [1, 2, 3, 4, 255],
             "first_word": [0xFFFF, config.b_words - 1, config.b_words, 0x8000], "fill": [1 - old],
+            "packed": [1 - old],
         },
         ListLoop: {"times": [0, 1], "body": [0, old + 1, 0xFFFF]},
         ListEnd: {"result_bytes": [0, 1024, 1025, 0xFFFF], "interrupt": [1 - old]},

@@ -56,8 +56,8 @@ ROW = network_core_config(
 RESIDENT = network_core_config(
     1, 8, 4, 2, hop=2, multiplier="fip", read_vectors=1, resident=True, **_SIZES
 )
-# The array starts with a job before the results of the job before are stored.
-EARLY = replace(SIMULATED, early=True)
+# The array starts with a job before the results of the job before are stored; weights of int4.
+EARLY = replace(SIMULATED, early=True, int4=True)
 EARLY_ROW = replace(ROW, early=True)
 # Two rows of results leave the array in each cycle.
 TWO_ROWS = network_core_config(
@@ -71,8 +71,8 @@ PROGRAM = network_core_config(
     2, 2, 4, 2, words=512, b_words=128, lines=64, read_vectors=2, program_words=2048,
     multiplier="fip",
 )
-# The same with one row: its jobs start early.
-PROGRAM_ROW = replace(PROGRAM, array=replace(PROGRAM.array, rows=1))
+# One row, whose jobs start early, and weights of int4.
+PROGRAM_ROW = replace(PROGRAM, array=replace(PROGRAM.array, rows=1, cols=4), int4=True)
 # A microprogram controls it. Its only bank has space for several ADD tables.
 MICRO = network_core_config(
     1, 4, 4, 1, target="ice40up", multiplier="plain", scale_cycles=4, read_vectors=1,

@@ -28,6 +28,8 @@ CHIP = NetworkCoreConfig(
 EARLY_CHIP = replace(CHIP, array=replace(CHIP.array, rows=1))
 # With the option ``early``.
 EARLY_START = replace(CHIP, early=True)
+# A beat of codes of int4 is a whole word.
+LOADER_CHIP = replace(CHIP, read_vectors=4, int4=True)
 COUNT_BITS = 3  # of the counts of jobs and loads in the proof
 WORDS = 3  # of a load in the proof, at most
 BANK, WORD = 4, 5  # bits of an address
@@ -247,14 +249,17 @@ class EarlyStartRules(ListRules):
 class LoaderRules(_LimitRules):
     """Reads within the limits, and writes of a load before its end. It assumes short loads."""
 
+    config = LOADER_CHIP
+
     PINS = {
         "window_base": WORD, "window_limit": WORD, "load_request_valid": 1, "load_request_ready": 1,
         "load_request_payload_diagonal": 1, "load_request_payload_fill": 1,
+        "load_request_payload_packed": 1,
         "load_request_payload_target": 8, "load_request_payload_source_bank": BANK,
         "load_request_payload_words": 16,
         "reads_request_valid": 1, "reads_request_ready": 1, "reads_request_payload_bank": BANK,
         "reads_request_payload_word": WORD, "reads_data_valid": 1,
-        "b_enable": 1, "lines_enable": 1, "table_enable": 1, "load_done": 1,
+        "b_enable": 2, "lines_enable": 1, "table_enable": 1, "load_done": 1,
     }
     RULES = {
         "inside": "all vectors that a load uses lie within the limits",
@@ -265,32 +270,39 @@ class LoaderRules(_LimitRules):
     COVERS = {
         "whole": "a load of whole words ends", "diagonal": "a load of diagonal words ends",
         "filled": "a fill ends", "table": "a load of an ADD table ends",
+        "packed": "a load of two words of int4 ends",
     }
 
     def elaborate(self, platform):
         m = Module()
         loading, diagonal, table, fill = Signal(), Signal(), Signal(), Signal()
         single = Signal()  # a read has one vector that the load uses
+        packed, two_words = Signal(), Signal()
         accepted = self.load_request_valid & self.load_request_ready
         target = self.load_request_payload_target
         new_diagonal = self.load_request_payload_diagonal & (target == LoadTarget.B)
-        single_table = (target == LoadTarget.ADD_TABLE) & (CHIP.add_table_vectors == 1)
+        single_table = (target == LoadTarget.ADD_TABLE) & (LOADER_CHIP.add_table_vectors == 1)
+        new_packed, words = self.load_request_payload_packed, self.load_request_payload_words
         with m.If(accepted):
             m.d.sync += [
                 loading.eq(1), fill.eq(self.load_request_payload_fill), diagonal.eq(new_diagonal),
                 table.eq(target == LoadTarget.ADD_TABLE), single.eq(new_diagonal | single_table),
+                packed.eq(new_packed), two_words.eq(words == 2),
             ]
         with m.Elif(self.load_done):
             m.d.sync += loading.eq(0)
         self.stable_limits(m)
         self.answered(m, 3)
         self.assume(m, self.load_request_payload_source_bank < CHIP.banks)
-        words = self.load_request_payload_words
         self.assume(m, words.any() & (words <= WORDS))
+        # The list reader refuses others.
+        self.assume(m, ~new_packed | (
+            (target == LoadTarget.B) & ~new_diagonal & ~self.load_request_payload_fill
+        ))
         self.assume(m, target <= max(LoadTarget))  # the list reader refuses others
         one, all_ = (
             self.inside(self.reads_request_payload_bank, self.reads_request_payload_word, vectors)
-            for vectors in (1, CHIP.read_vectors)
+            for vectors in (1, LOADER_CHIP.read_vectors)
         )
         write = (self.b_enable | self.lines_enable | self.table_enable).any()
         self.check(m, "inside", ~self.reads_request_valid | all_ | single & one)
@@ -301,6 +313,7 @@ class LoaderRules(_LimitRules):
         self.cover(m, "whole", end & ~diagonal & ~fill)
         self.cover(m, "diagonal", end & diagonal & ~fill)
         self.cover(m, "filled", end & fill)
+        self.cover(m, "packed", end & packed & two_words)
         self.cover(m, "table", end & table & ~fill)
         return m
 
@@ -328,4 +341,4 @@ def list_bench(kind: type = ListRules):
 
 def loader_bench():
     """The loader, without the memory and the buffers."""
-    return FormalBench(ListLoader(CHIP), {"": LoaderRules()})
+    return FormalBench(ListLoader(LOADER_CHIP), {"": LoaderRules()})

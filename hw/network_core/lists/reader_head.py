@@ -88,6 +88,9 @@ def field_faults(config, kind, values, passed):
             (target == LoadTarget.PARAMETERS) & (end > config.lines),
             (target == LoadTarget.ADD_TABLE) & (end > ADD_TABLE_WORDS),
         ]
+        if config.int4:
+            other = (target != LoadTarget.B) | values["diagonal"] | values["fill"]
+            faults.append(values["packed"] & other)
     elif kind is ListJob:
         faults += [values["panel_rows"] > config.array.rows, values["add"] & values["sums"]]
         unit = is_of_unit(config, values)

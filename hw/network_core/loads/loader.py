@@ -1,10 +1,13 @@
 """The loader, and the buffers that it fills: weights, parameters and the ADD table."""
 
-from amaranth.hdl import Const, Module, Mux, Signal
+from contextlib import nullcontext
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from weft.hw.arith.int4 import CODE_BITS, weight_of
 from weft.hw.buffers.bank import Bank
 from weft.hw.network_core.interface import BufferRead, LoadPort, MemoryWindow, ReadPort, TableRead
 from weft.hw.network_core.layouts import ListLoadFields, VectorAddress, add_vectors
@@ -165,8 +168,8 @@ class ListLoader(wiring.Component):
     """Executes one load after the other; `weft.network_core.descriptors.ListLoad` has the meaning.
 
     It reads ``read_vectors`` vectors a cycle, or one word a cycle if a word has one vector. A fill
-    writes one word a cycle. A read is requested LATENCY cycles after its load was accepted, or
-    later.
+    writes one word a cycle. A beat with codes of int4 writes twice as many vectors. A read is
+    requested LATENCY cycles after its load was accepted, or later.
 
     Parameters
     ----------
@@ -229,6 +232,9 @@ class ListLoader(wiring.Component):
             m.d.sync += [diagonal.eq(0), single.eq(0)]
             with m.If(for_b & payload.diagonal):
                 m.d.sync += [diagonal.eq(1), single.eq(1), last_group.eq(0)]
+            if config.int4:
+                with m.If(payload.packed):
+                    m.d.sync += last_group.eq(config.code_beats - 1)
             if config.add_table_vectors == 1:
                 with m.If(payload.target == LoadTarget.ADD_TABLE):
                     m.d.sync += single.eq(1)
@@ -247,6 +253,7 @@ class ListLoader(wiring.Component):
         """Request the vectors of the load: one read a cycle, a cycle after its check began."""
         config = self.config
         active, advance, inside = Signal(), Signal(), Signal()
+        scales = self._scales(m, accept, active & advance, "requested") if config.int4 else None
         address = Signal(VectorAddress(config), reset_less=True)
         group, words_left = Signal.like(last_group), Signal.like(self.load.request.payload.words)
         following, last_word = self._following(m, address, single)
@@ -268,11 +275,13 @@ class ListLoader(wiring.Component):
                 c_valid.eq(active), c_address.eq(address), c_last.eq(last_word),
             ]
             with m.If(active):
-                m.d.sync += [address.eq(following), group.eq(group + 1)]
-                with m.If(group == last_group):
-                    m.d.sync += [group.eq(0), words_left.eq(words_left - 1)]
-                    with m.If(words_left == 1):
-                        m.d.sync += active.eq(0)
+                m.d.sync += address.eq(following)
+                with m.If(~scales) if config.int4 else nullcontext():
+                    m.d.sync += group.eq(group + 1)
+                    with m.If(group == last_group):
+                        m.d.sync += [group.eq(0), words_left.eq(words_left - 1)]
+                        with m.If(words_left == 1):
+                            m.d.sync += active.eq(0)
             with m.If(c_valid & ~inside):
                 m.d.sync += [active.eq(0), c_valid.eq(0), self.load.address_error.eq(1)]
         with m.If(accept):
@@ -309,8 +318,11 @@ class ListLoader(wiring.Component):
         word, words_left = Signal(16, reset_less=True), Signal.like(load.words)
         group, phase = Signal.like(last_group), Signal(range(config.phases))
         take, word_end = Signal(), Signal()
+        arrives = busy & Mux(load.fill, words_left.any(), self.reads.data_valid)
+        if config.int4:  # a beat of scales writes nothing
+            scales = self._scales(m, accept, arrives, "arriving")
         m.d.comb += [
-            take.eq(busy & Mux(load.fill, words_left.any(), self.reads.data_valid)),
+            take.eq(arrives & ~scales if config.int4 else arrives),
             word_end.eq(group == last_group),
             last.eq(take & word_end & (words_left == 1)),
         ]
@@ -338,15 +350,65 @@ class ListLoader(wiring.Component):
                 word.eq(payload.first_word), words_left.eq(payload.words), group.eq(0),
                 phase.eq(0),
             ]
+        if config.int4:
+            w_packed = Signal()
+            m.d.sync += w_packed.eq(load.packed)
+            weights = self._weights(m, w_data.as_value(), w_target.any(), arrives & scales)
         for port, valid in zip(self._ports(), w_target, strict=True):
             m.d.comb += port.word.eq(w_word)
             for n in range(len(port.enable)):
-                m.d.comb += port.enable[n].eq(valid & (w_all | (w_group == n)))
+                mine = w_group == n
+                if config.int4 and port is self.b:  # a beat of codes has two groups
+                    mine = Mux(w_packed, w_group == n // 2, mine)
+                m.d.comb += port.enable[n].eq(valid & (w_all | mine))
         for port in (self.lines, self.table):
             for n in range(port.data.shape().length):
                 m.d.comb += port.data[n].eq(w_data[n % L])
         for n in range(config.array.cols):
-            m.d.comb += self.b.data[n].eq(self._column(w_data, w_diagonal, w_phase, n))
+            column = self._column(w_data, w_diagonal, w_phase, n)
+            if config.int4:
+                column = Mux(w_packed, weights[n % len(weights)], column)
+            m.d.comb += self.b.data[n].eq(column)
+
+    def _scales(self, m, accept, beat, name):
+        """Whether the next beat has scales: before the codes of each ``scaled_words`` words.
+
+        ``beat``: a beat is requested, or arrives; ``name`` says which.
+        """
+        config, payload = self.config, self.load.request.payload
+        scales, packed = Signal(name=f"scales_{name}"), Signal(name=f"packed_{name}")
+        # Beats of codes behind the last scales, whose beat is for ``depth`` of them.
+        codes = Signal(range(config.array.depth), name=f"codes_{name}")
+        with m.If(beat & scales):
+            m.d.sync += scales.eq(0)
+        with m.Elif(beat):
+            m.d.sync += [codes.eq(codes + 1), scales.eq(packed & codes.all())]
+        with m.If(accept):
+            m.d.sync += [scales.eq(payload.packed), packed.eq(payload.packed), codes.eq(0)]
+        return scales
+
+    def _weights(self, m, codes, used, scales_arrive):
+        """The vectors of the codes of a beat: those of its columns.
+
+        Their scales are the lowest ones of a register, which moves on when codes are ``used``.
+        """
+        config, depth = self.config, self.config.array.depth
+        scales = Signal(8 * config.beat_bytes, reset_less=True)
+        columns = 2 * config.read_vectors
+        with m.If(scales_arrive):
+            m.d.sync += scales.eq(self.reads.data.as_value())
+        with m.Elif(used):
+            m.d.sync += scales.eq(scales >> CODE_BITS * columns)
+        return [
+            Cat(
+                weight_of(
+                    codes.word_select(column * depth + byte, CODE_BITS),
+                    scales.word_select(column, CODE_BITS),
+                )
+                for byte in range(depth)
+            )
+            for column in range(columns)
+        ]
 
     def _column(self, vectors, diagonal, phase, column):
         """The vector of a column of B: the vector of its group, or a part of the first one."""

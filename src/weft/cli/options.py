@@ -245,6 +245,7 @@ OWN_FIELDS = {
     "softmax": "a unit that computes SOFTMAX of rows of a map",
     "lstm": "a unit that computes the gates and the cell of an LSTM of int8",
     "int16": "jobs can have values of 16 bits: tensors and states of int16",
+    "int4": "loads can have weights of int4, which the loader unpacks",
     "early": "the array starts with a job while the results of the job before are stored",
     "two_rows": "two rows of results leave the array in each cycle; as many lanes more",
     "resident": "no loads: the host writes weights, parameters and an ADD table; one row only",

@@ -26,12 +26,15 @@ ratio, in dB; higher is better) and cosine (1 is equal), and the share of sample
 
   weft quantize net.onnx --data calib.npz -o net.int8.onnx
   weft quantize net.onnx --data calib.npz -o net.int8.onnx --method entropy --min-top1 0.98
+  weft quantize net.onnx --data calib.npz -o net.int4.onnx --weights int4
 
 The data has one array for each input, with the samples along its first axis (numpy.savez), or a
 single array (numpy.save), or is a folder of pictures or sounds. Exit code 1 if top-1 agrees in
-fewer samples than --min-top1.
+fewer samples than --min-top1. Weights of int4 are codes of 4 bits with a scale of 1 to 15 for
+8 input channels. The file has their products as int8; a network core with int4 packs them.
 """
 METHODS = ["min-max", "entropy", "percentile"]
+WEIGHTS = ["int8", "int4"]
 WEAK = 20  # dB of SQNR below which a tensor is highlighted
 
 
@@ -53,6 +56,10 @@ def add(parser):
              " default min-max",
     )
     parser.add_argument(
+        "--weights", choices=WEIGHTS, default=WEIGHTS[0],
+        help="type of the weights; default int8",
+    )
+    parser.add_argument(
         "--min-top1", metavar="SHARE", type=number("min-top1", 0, 1), default=0.0,
         help="share of samples, 0 to 1, whose top-1 must agree; default 0",
     )
@@ -61,6 +68,7 @@ def add(parser):
 def run(args) -> int:
     """Run the command; return its exit code."""
     from weft.models.onnx.agreement import compare
+    from weft.models.onnx.int4 import with_int4_weights
     from weft.models.onnx.quantize import Feeds, prepare, quantize
     from weft.models.onnx.source import self_contained
 
@@ -75,10 +83,16 @@ def run(args) -> int:
             quantized = quantize(
                 prepared, source.name, feeds, method=args.method, advance=advance
             )
+        counts = None
+        if args.weights == "int4":
+            with show.task("changing the weights to int4"):
+                quantized, *counts = with_int4_weights(quantized)
         with show.task("comparing", total=len(feeds)) as advance:
             agreement = compare(prepared, quantized, feeds, advance=advance)
     write_bytes(output, quantized)
-    _print(agreement, source.name, len(data), output, feeds.samples)
+    _print(agreement, source.name, len(data), output, feeds.samples, args.weights)
+    if counts:
+        print("weights of int4: {:,} of {:,}; the others stay int8".format(*counts))
     return 0 if agreement.top1 >= args.min_top1 else 1
 
 
@@ -106,7 +120,7 @@ def _arrays(args, model):
     return {tensor.name: np.concatenate(values)}
 
 
-def _print(agreement, name, size, output, samples):
+def _print(agreement, name, size, output, samples, weights):
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -124,7 +138,8 @@ def _print(agreement, name, size, output, samples):
         names = (Text(visible(text)) for text in (row.name, row.operator))
         table.add_row(*names, sqnr, f"{row.cosine:.5f}", style=style)
     name = visible(name)
-    print(f"{name}: float against int8, {samples} samples")
+    kind = "int8" if weights == "int8" else f"int8 with weights of {weights}"
+    print(f"{name}: float against {kind}, {samples} samples")
     console.print(table)
     print(f"top-1 agrees in {agreement.top1:.1%} of the results")
     print(f"{visible(str(output))}: {output.stat().st_size:,} bytes ({name}: {size:,} bytes)")

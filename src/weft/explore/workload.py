@@ -245,7 +245,7 @@ class RoughList:
             chunks = core.rows * config.row_chunks * slots
             steps = tiles * max(size.tile_words, core.rows, chunks * core.scale_cycles)
             cycles += max(steps, waiting) + _LAYER
-            vectors = size.words(size.tiles) * (1 if size.diagonal else core.cols)
+            vectors = size.vectors(size.words(size.tiles), config)
             waiting = 0.0 if resident else vectors / config.read_vectors
         return cycles + waiting
 
@@ -254,7 +254,7 @@ class RoughList:
         core, sizes = config.array, self._sizes(config)
         words = sum(size.words(size.tiles) for size in sizes)
         streamed = sum(
-            size.words(size.tiles) * core.depth * (1 if size.diagonal else core.cols)
+            size.vectors(size.words(size.tiles), config) * core.depth
             for size in sizes if not size.filled
         )
         columns = sum(layer.columns for layer, *_ in self.layers)

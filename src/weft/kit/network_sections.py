@@ -19,6 +19,7 @@ _SIZES = {
     "multiply_maps": "jobs can multiply their results with another map",
     "lstm": "the core has a unit for the gates and the cell of an LSTM",
     "int16": "jobs can have values of 16 bits",
+    "int4": "loads can have weights of int4, which the loader unpacks",
     "early": "the array starts with a job while the results of the job before are stored",
     "two_rows": "two rows of results leave the array in each cycle",
     "resident": "no loads: the host writes weights, parameters and an ADD table",

@@ -67,6 +67,9 @@ class NetworkCoreConfig:
         The core has a unit that computes the gates and the cell of an LSTM.
     int16 : bool
         Jobs can have values of 16 bits: neighbouring columns are the digits of a sum.
+    int4 : bool
+        Loads can have weights of int4, which the loader unpacks: codes of 4 bits, and a scale for
+        each vector.
     early : bool
         The array can start with a job while the results of the job before are still stored.
     two_rows : bool
@@ -93,6 +96,7 @@ class NetworkCoreConfig:
     multiply_maps: bool = False
     lstm: bool = False
     int16: bool = False
+    int4: bool = False
     early: bool = False
     two_rows: bool = False
     resident: bool = False
@@ -162,6 +166,8 @@ class NetworkCoreConfig:
             problems += self._resident_problems()
         if self.int16:
             problems += self._int16_problems()
+        if self.int4:
+            problems += self._int4_problems()
         if self.two_rows:
             problems += self._two_rows_problems()
         if has_single_port(array):
@@ -183,6 +189,20 @@ class NetworkCoreConfig:
             yield (
                 f"scale_cycles must be at most 2 with int16 and target {array.target!r}, not"
                 f" {array.scale_cycles}"
+            )
+
+    def _int4_problems(self):
+        """The problems of beats with the codes of two groups of columns."""
+        array = self.array
+        if 2 * self.read_vectors > array.cols:
+            yield (
+                f"read_vectors must be at most cols / 2 ({array.cols / 2:g}) with int4, not"
+                f" {self.read_vectors}"
+            )
+        if array.cols > 2 * self.beat_bytes:
+            yield (
+                f"cols must be at most 2 * read_vectors * depth ({2 * self.beat_bytes}) with int4,"
+                f" whose beats have the scales of whole words, not {array.cols}"
             )
 
     def _two_rows_problems(self):
@@ -213,7 +233,7 @@ class NetworkCoreConfig:
         for name, value, rule in (
             ("rows", self.array.rows, 1), ("read_vectors", self.read_vectors, 1),
             ("program_words", self.program_words, 0), ("softmax", self.softmax, False),
-            ("lstm", self.lstm, False),
+            ("lstm", self.lstm, False), ("int4", self.int4, False),
         ):
             if value != rule:
                 yield f"{name} must be {rule!r} with resident, not {value!r}"
@@ -233,7 +253,8 @@ class NetworkCoreConfig:
             ("program_words", self.program_words, 0), ("multiply_maps", self.multiply_maps, False),
             ("softmax", self.softmax, False), ("lstm", self.lstm, False),
             ("early", self.early, False), ("resident", self.resident, False),
-            ("int16", self.int16, False), ("two_rows", self.two_rows, False),
+            ("int16", self.int16, False), ("int4", self.int4, False),
+            ("two_rows", self.two_rows, False),
         ):
             if value != rule:
                 yield self._single_port_problem(name, repr(rule), value)
@@ -353,6 +374,23 @@ class NetworkCoreConfig:
         block RAM of 2,048 bytes, or of 1,024 bytes where block RAMs are scarce.
         """
         return 488 if has_single_port(self.array) else MAX_WRITE - WRITE_FIELDS
+
+    @property
+    def code_beats(self) -> int:
+        """Beats with the codes of a word of B, of int4: each has those of two beats of weights."""
+        return self.array.cols // (2 * self.read_vectors)
+
+    @property
+    def scaled_words(self) -> int:
+        """Words of B whose scales are a beat: 4 bits for each vector."""
+        return 2 * self.beat_bytes // self.array.cols
+
+    def packed_vectors(self, words: int) -> int:
+        """Vectors in the memory of some words of B, of int4: codes, and a beat of scales for each
+        ``scaled_words`` of them.
+        """
+        beats = words * self.code_beats + -(-words // self.scaled_words)
+        return beats * self.read_vectors
 
     @property
     def line_vectors(self) -> int:

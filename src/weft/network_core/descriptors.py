@@ -179,6 +179,9 @@ class ListLoad(_Descriptor):
         the words have ``fill_value`` on the diagonal, and 0 elsewhere.
     on_chip : flag
         ``source`` lies in the memory on the chip. Only with a program memory.
+    packed : flag
+        The words of B are of int4: `vectors` has the order of their beats. Not with ``diagonal`` or
+        ``fill``, and only with the option ``int4``.
     jobs : int
         Jobs that must have ended before the load starts.
     target : LoadTarget
@@ -196,6 +199,7 @@ class ListLoad(_Descriptor):
     diagonal: int = _flag(8)
     fill: int = _flag(9)
     on_chip: int = _flag(10, "program_words")
+    packed: int = _flag(11, "int4")
     jobs: int = _bits(1, 0, 16)
     target: int = _bits(1, 16, 8)
     fill_value: int = _bits(1, 24, 8, signed=True)
@@ -204,12 +208,35 @@ class ListLoad(_Descriptor):
     words: int = _bits(3, 16, 16)
 
     def word_vectors(self, config: NetworkCoreConfig) -> int:
-        """Return the vectors of each word in the memory, from which the load reads it."""
+        """Return the vectors of each word in the memory; of a load that is not ``packed``."""
         return {
             LoadTarget.B: 1 if self.diagonal else config.array.cols,
             LoadTarget.PARAMETERS: config.line_vectors,
             LoadTarget.ADD_TABLE: config.add_table_vectors,
         }[LoadTarget(self.target)]
+
+    def vectors(self, config: NetworkCoreConfig) -> int:
+        """Return the vectors that the load reads from the memory.
+
+        A ``packed`` load reads beats of ``read_vectors`` vectors. The first one has the scales of
+        ``scaled_words`` words, 4 bits each: of the columns of the first word, of the second one,
+        and so on. The codes of these words follow, ``code_beats`` for a word: 4 bits for each
+        weight, from the first column on. Then the scales of further words follow. The lower 4 bits
+        of a byte come first. ``weight = code * scale``, with a signed code.
+        """
+        if self.fill:
+            return 0
+        if self.packed:
+            return config.packed_vectors(self.words)
+        return self.words * self.word_vectors(config)
+
+    def read_vectors(self, config: NetworkCoreConfig) -> int:
+        """Return the vectors of each read of the loader."""
+        return min(self.word_vectors(config), config.read_vectors)
+
+    def reads(self, config: NetworkCoreConfig) -> int:
+        """Return the reads of the loader, one a cycle at most; a ``fill`` has none."""
+        return self.vectors(config) // self.read_vectors(config)
 
 
 @dataclass(frozen=True, kw_only=True)

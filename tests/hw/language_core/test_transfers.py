@@ -9,7 +9,7 @@ from tiers import quick
 
 from verif.amaranth_bench import pulse, put, simulate, ticks
 from verif.axi_memory import AxiMemory
-from weft.golden.language.int4 import unpack
+from weft.golden.int4 import unpack
 from weft.hw.language_core.transfers import WordTransfers
 from weft.language_core.config import BEAT_BYTES, WORD_BYTES
 from weft.language_core.descriptors import Transfer, packed_beats

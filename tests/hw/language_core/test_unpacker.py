@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from verif.amaranth_bench import pulse, put, receive, send, simulate
-from weft.golden.language.int4 import unpack
+from weft.golden.int4 import unpack
 from weft.hw.language_core.unpacker import Int4Unpacker
 from weft.language_core.descriptors import packed_beats
 from weft.models.language_core.image import packed_words

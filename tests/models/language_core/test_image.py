@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from weft.golden.language.int4 import unpack
+from weft.golden.int4 import unpack
 from weft.models.language_core.image import Image, matrix_words, packed_words, table_groups
 
 

@@ -12,7 +12,8 @@ from weft.models.network_core.weights import LayerWords
 def sizes(kernel, vectors, diagonal=False):
     return LayerWords(
         tiles=1, tile_words=kernel[0] * kernel[1] * vectors, tap_vectors=vectors, group_tiles=1,
-        group_step=0, granule=1, diagonal=diagonal, filled=False, row_lines=1,
+        group_step=0, granule=1, diagonal=diagonal, filled=False, packed=False,
+        row_lines=1,
     )
 
 

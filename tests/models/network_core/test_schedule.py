@@ -19,7 +19,8 @@ from weft.models.network_core.weights import BufferPlaces, LayerWords
 
 def sizes(tiles, tile_words, **fields):
     common = dict(
-        group_tiles=tiles, group_step=0, granule=1, diagonal=False, filled=False, row_lines=2,
+        group_tiles=tiles, group_step=0, granule=1, diagonal=False, filled=False, packed=False,
+        row_lines=2,
     )
     return LayerWords(tiles=tiles, tile_words=tile_words, **common | fields)
 

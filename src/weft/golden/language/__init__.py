@@ -5,7 +5,6 @@ module            content
 ================  ===============================================================================
 `shape`           dimensions of a model, and its weights in float32
 `operations`      scaling, norm, rotation, and functions by tables, in integers
-`int4`            weights of 4 bits with scales of groups
 `sampling`        choice of the next token, and the random numbers
 `integer_model`   the model in integers: int8 weights, int16 maps, int32 sums
 `float_model`     the same model in float32, as llama2.c computes it

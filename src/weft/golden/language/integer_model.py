@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from weft.golden.language.int4 import scales_of
+from weft.golden.int4 import scales_of
 from weft.golden.language.operations import (
     Table,
     exponential,
@@ -50,7 +50,7 @@ class Rows:
     ----------
     weights : int8 [outputs, inputs]
         The sum of the magnitudes of a row is at most 65,535, so that each sum of a product with an
-        int16 map fits int32. Weights of int4 are here as `weft.golden.language.int4.unpack` gives
+        int16 map fits int32. Weights of int4 are here as `weft.golden.int4.unpack` gives
         them.
     multipliers : int16 [outputs]
     shift : int

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from weft.golden.int4 import from_nibbles, unpack
 from weft.network_core.config import (
     ADD_TABLE_BYTES,
     ADD_TABLE_WORDS,
@@ -157,13 +158,14 @@ class NetworkCoreBuffers:
 
     def load(self, memory, load) -> None:
         """Execute a `weft.network_core.descriptors.ListLoad` from a `MemoryArea`."""
-        config, vectors = self.config, load.word_vectors(self.config)
-        shape = load.words, vectors
+        config = self.config
+        shape = load.words, load.word_vectors(config), config.array.depth
         if load.fill:
-            source = np.full((*shape, config.array.depth), load.fill_value, np.int8)
+            source = np.full(shape, load.fill_value, np.int8)
         else:
             first = join(load.source, config.banks)
-            source = memory.read(first + np.arange(load.words * vectors)).reshape(*shape, -1)
+            source = memory.read(first + np.arange(load.vectors(config)))
+            source = (self._unpacked(source, load.words) if load.packed else source).reshape(shape)
         if load.target == LoadTarget.B and load.diagonal:
             source = source * self._diagonal(load.words)
         target = (self.b, self.lines, self.table)[load.target]
@@ -201,6 +203,20 @@ class NetworkCoreBuffers:
         factors = np.ascontiguousarray(self.table[:, : FACTOR_BITS // 8]).view("<i2")[:, 0]
         first = factors[x.astype(np.uint8)].astype(np.int32)
         return first * factors[256 + y.astype(np.uint8).astype(int)]
+
+    def _unpacked(self, vectors, words):
+        """The weights of ``words`` words of B of int4, int8 [vectors, depth]."""
+        config, cols, depth = self.config, self.config.array.cols, self.config.array.depth
+        beats = vectors.reshape(-1, config.beat_bytes)
+        found = np.zeros((words, cols, depth), np.int8)
+        for first in range(0, words, config.scaled_words):
+            count = min(config.scaled_words, words - first)
+            scales, codes, beats = np.split(beats, [1, 1 + count * config.code_beats])
+            scales = from_nibbles(scales).reshape(-1)[: count * cols, None]
+            codes = from_nibbles(codes).reshape(count * cols, depth).astype(np.int8)
+            codes = (codes ^ 8) - 8  # signed
+            found[first : first + count] = unpack(codes, scales, depth).reshape(count, cols, depth)
+        return found
 
     def _diagonal(self, words):
         """1 where column i of word w takes byte d of its vector; int8 [words, cols, depth]."""

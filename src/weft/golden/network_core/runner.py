@@ -173,6 +173,10 @@ def _limits(config, descriptor):
     match descriptor:
         case ListLoad(source=source, on_chip=0) if not begins_with_beat(config, source):
             return False
+        case ListLoad(packed=1) if (
+            descriptor.target != LoadTarget.B or descriptor.diagonal or descriptor.fill
+        ):
+            return False
         case ListLoop():
             return begins_with_beat(config, descriptor.source_step)
         case ListLoad(target=LoadTarget.B, first_word=first, words=words):

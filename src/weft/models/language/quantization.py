@@ -9,8 +9,8 @@ import math
 
 import numpy as np
 
+from weft.golden.int4 import CODES, MAX_SCALE, nearest
 from weft.golden.language import FloatModel, IntegerWeights, Shape, Weights
-from weft.golden.language.int4 import CODES, GROUP, MAX_SCALE, unpack
 from weft.golden.language.integer_model import (
     SCORE_BITS,
     VALUE_BITS,
@@ -321,26 +321,10 @@ def _int4_rows(what, matrix, factor):
     while len(wrong):
         for rows in np.array_split(wrong, -(-len(wrong) // 512)):  # the memory of as many
             unit = np.where(scale[rows] > 0, scale[rows], 1)
-            weights[rows] = _int4(matrix[rows] / unit[:, None])
+            weights[rows] = nearest(matrix[rows] / unit[:, None])
         wrong = wrong[np.abs(weights[wrong].astype(np.int64)).sum(1) > _ROW_SUM]
         scale[wrong] *= 1.25  # smaller weights, until their magnitudes fit a sum
     return Rows(weights, *_multipliers(what, scale * factor))
-
-
-def _int4(values):
-    """The weights of int4 next to values, float64 [rows, inputs]: the scale of each group has the
-    smallest sum of squared errors.
-    """
-    rows, inputs = values.shape
-    groups = np.pad(values, ((0, 0), (0, -inputs % GROUP))).reshape(rows, -1, GROUP)
-    codes, scales = np.zeros(groups.shape, np.int8), np.ones(groups.shape[:2], np.uint8)
-    least = np.full(scales.shape, np.inf)
-    for scale in range(1, MAX_SCALE + 1):
-        found = np.clip(np.rint(groups / scale), *CODES)
-        error = ((found * scale - groups) ** 2).sum(-1)
-        better = error < least
-        least[better], scales[better], codes[better] = error[better], scale, found[better]
-    return unpack(codes.reshape(rows, -1)[:, :inputs], scales)
 
 
 # The bounds.

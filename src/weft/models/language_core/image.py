@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from weft.golden.int4 import nibbles
 from weft.language_core.config import (
     BEAT_BYTES,
     CODE_BEATS,
@@ -40,19 +41,19 @@ def packed_words(weights, scales):
     ----------
     weights : int8 [outputs, inputs]
     scales : uint8 [outputs, ceil(inputs / 16)]
-        1 to 15: `weft.golden.language.int4.scales_of`.
+        1 to 15: `weft.golden.int4.scales_of`.
     """
     outputs, inputs = weights.shape
     tiles, vectors = -(-outputs // COLUMNS), -(-inputs // DEPTH)
     codes = weights // scales.astype(np.int8).repeat(DEPTH, 1)[:, :inputs]
     codes = np.pad(codes, ((0, tiles * COLUMNS - outputs), (0, vectors * DEPTH - inputs)))
     codes = codes.reshape(tiles, COLUMNS, vectors, DEPTH).swapaxes(1, 2)
-    codes = _nibbles(codes).reshape(tiles, vectors, CODE_BEATS, BEAT_BYTES)
+    codes = nibbles(codes).reshape(tiles, vectors, CODE_BEATS, BEAT_BYTES)
     units = -(-vectors // SCALED_WORDS)
     scales = np.pad(scales, (
         (0, tiles * COLUMNS - outputs), (0, units * SCALED_WORDS - vectors),
     )).reshape(tiles, COLUMNS, units, SCALED_WORDS).transpose(0, 2, 3, 1)
-    scales = _nibbles(scales).reshape(tiles, units, BEAT_BYTES)
+    scales = nibbles(scales).reshape(tiles, units, BEAT_BYTES)
     beats = packed_beats(vectors)
     padded = beats + -beats % (WORD_BYTES // BEAT_BYTES)
     found = np.zeros((tiles, padded, BEAT_BYTES), np.uint8)
@@ -64,12 +65,6 @@ def packed_words(weights, scales):
         found[:, place + 1 : end] = part.reshape(tiles, -1, BEAT_BYTES)
         place = end
     return found.reshape(-1, WORD_BYTES)
-
-
-def _nibbles(values):
-    """Pairs of the last axis as bytes, the first one in the lower half."""
-    values = values.astype(np.int64) & 15
-    return (values[..., 0::2] | values[..., 1::2] << 4).astype(np.uint8)
 
 
 def table_groups(bases, slopes):

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from weft.golden.int4 import scales_of
 from weft.golden.language import IntegerWeights, Shape
-from weft.golden.language.int4 import scales_of
 from weft.golden.language.integer_model import VALUE_BITS, Rows
 from weft.golden.language.operations import reciprocal_table
 from weft.language_core.config import COLUMNS, DEPTH, GROUPS_OF_WORD, HEADS, LANES

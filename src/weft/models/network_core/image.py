@@ -31,7 +31,13 @@ from weft.models.network_core.residence import (
     list_cycles,
 )
 from weft.models.network_core.resident import setup_bytes
-from weft.models.network_core.weights import LayerWords, lines_of, table_of, words_of
+from weft.models.network_core.weights import (
+    LayerWords,
+    lines_of,
+    packed_words,
+    table_of,
+    words_of,
+)
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import (
     DESCRIPTOR_BYTES,
@@ -94,7 +100,7 @@ class _Data:
 
     In a program memory the vectors are whole beats: their number is a multiple of `_unit`. Parts of
     a list that load the same bytes have the same array of them, which the memory holds once. Words
-    that layers ``computed`` have none.
+    that layers ``computed`` have none. ``packed``: weights of int4, as `packed_words` has them.
     """
 
     part: int
@@ -103,6 +109,7 @@ class _Data:
     resident: bool
     vectors: np.ndarray
     computed: _Computed | None = None
+    packed: bool = False
 
 
 def make_image(
@@ -209,11 +216,9 @@ def _timed(parts, data, loads, schedule, pace, config, numbers):
         while at < len(entries) and entries[at][0].part == number:
             entry, load = entries[at]
             at += 1
-            each = load.word_vectors(config)
-            reads = load.words * (1 if load.fill else -(-each // config.read_vectors))
-            beats = -(-load.words * each // config.read_vectors)
-            fast = CHIP_PACE.cycles(reads)
+            fast = CHIP_PACE.cycles(load.reads(config) or load.words)
             streams = len(entry.vectors) > 0
+            beats = -(-load.vectors(config) // config.read_vectors)
             slow = max(fast, pace.cycles(beats)) if streams else fast
             own.append(TimedLoad(
                 numbers[id(entry.vectors)] if streams else None, len(entry.vectors), load.jobs,
@@ -294,9 +299,12 @@ def _data(graph, sizes, schedule, maps, config):
             if (part.first, first) not in made[2]:
                 vectors = words[tiles, first * each : (first + part.piece.taps.words) * each]
                 vectors = words[:0, 0] if size.filled else vectors.reshape(-1, depth)
+                if size.packed:
+                    vectors = packed_words(vectors, config)
                 made[2][part.first, first] = _whole_beats(vectors, config)
             yield _Data(
-                number, LoadTarget.B, part.b_jobs, schedule.b_resident, made[2][part.first, first]
+                number, LoadTarget.B, part.b_jobs, schedule.b_resident, made[2][part.first, first],
+                packed=size.packed,
             )
         if part.lines:
             _, columns, added = made[1]
@@ -372,7 +380,7 @@ def _load(entry, graph, sizes, schedule, config, before=0):
     value = int(graph.layers[part.layer].weights.flat[0]) if size.filled else 0
     return ListLoad(
         jobs=jobs, target=entry.target, diagonal=size.diagonal, fill=size.filled,
-        fill_value=value, first_word=part.b_word, words=part.words,
+        fill_value=value, packed=entry.packed, first_word=part.b_word, words=part.words,
     )
 
 
@@ -417,13 +425,15 @@ def _pieces(load, vectors, space, config):
     if not len(vectors):
         yield load, vectors
         return
-    each = load.word_vectors(config)
     unit = math.lcm(config.phases, _unit(config)) if load.diagonal else 1
-    most = max(unit, space // each // unit * unit)
+    if load.packed:
+        unit = config.scaled_words
+    most = max(unit, space // dataclasses.replace(load, words=unit).vectors(config) * unit)
     for first in range(0, load.words, most):
         words = min(most, load.words - first)
+        before = dataclasses.replace(load, words=first).vectors(config)
         piece = dataclasses.replace(load, first_word=load.first_word + first, words=words)
-        yield piece, _whole_beats(vectors[first * each : (first + words) * each], config)
+        yield piece, _whole_beats(vectors[before : before + piece.vectors(config)], config)
 
 
 def _part(loads, vectors, config):

@@ -79,8 +79,8 @@ def streamed_bytes(run: bytes, config: NetworkCoreConfig, *, on_chip: bool) -> i
     own = 0 if on_chip else 2 * -(-DESCRIPTOR_BYTES // config.beat_bytes)
     for entry in unpack_list(run):
         each = own
-        if isinstance(entry, ListLoad) and not (entry.fill or entry.on_chip):
-            each += -(-entry.words * entry.word_vectors(config) // config.read_vectors)
+        if isinstance(entry, ListLoad) and not entry.on_chip:
+            each += -(-entry.vectors(config) // config.read_vectors)
         body.append(each)
         if isinstance(entry, ListLoop):
             beats += (entry.times - 1) * sum(body[-1 - entry.body :])

@@ -383,7 +383,7 @@ class _Search:
                     words, b_uses = 0 if found else most, len(firsts) * len(pieces)
                 b_load = line_load = 0
                 if demand.computed or not (self._b_resident or sizes.filled):
-                    vectors = words * (1 if sizes.diagonal else config.array.cols)
+                    vectors = sizes.vectors(words, config)
                     reads, kept = vectors / config.read_vectors, self._kept[layer]
                     b_load = self._load_cycles(reads)
                     if kept:

@@ -152,8 +152,8 @@ class _LayerCost:
         array, sizes = config.array, LayerWords.of(layer, channels, config)
         chunk = array.scale_cycles * (1 if layer.addition is None else 2)
         panel = sizes.tiles * max(sizes.tile_words, array.rows * sizes.row_lines * chunk)
-        vectors = 1 if sizes.diagonal else array.cols
-        load = 0 if sizes.filled else sizes.words(sizes.tiles) * vectors // config.read_vectors
+        vectors = sizes.vectors(sizes.words(sizes.tiles), config)
+        load = 0 if sizes.filled else vectors // config.read_vectors
         return cls(array.rows, panel, load)
 
     def cycles(self, pixels):

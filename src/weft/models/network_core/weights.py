@@ -7,11 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from weft.golden.int4 import nibbles, scales_of
 from weft.host.packing import COLUMN, dense_words, parameter_lines
 from weft.models.network_core.layers import Addition, NetworkLayer, WeightLayout
 from weft.network_core.config import ADD_TABLE_BYTES, NetworkCoreConfig
 
-__all__ = ["LINES_OF_ADD", "BufferPlaces", "LayerWords", "lines_of", "table_of", "words_of"]
+__all__ = [
+    "LINES_OF_ADD", "BufferPlaces", "LayerWords", "lines_of", "packed_words", "table_of",
+    "words_of",
+]
 
 
 _end_of, _job_of = operator.itemgetter(1), operator.itemgetter(2)
@@ -150,6 +154,8 @@ class LayerWords:
         A word has one vector in the memory.
     filled : bool
         All tiles share their words, which no memory holds.
+    packed : bool
+        The weights are of int4, and the memory holds them as `packed_words`.
     row_lines : int
         Parameter lines of a tile.
     """
@@ -162,6 +168,7 @@ class LayerWords:
     granule: int
     diagonal: bool
     filled: bool
+    packed: bool
     row_lines: int
 
     @classmethod
@@ -173,7 +180,7 @@ class LayerWords:
         if layer.is_of_unit:  # one job, without words and lines
             return cls(
                 tiles=tiles, tile_words=0, tap_vectors=1, group_tiles=tiles, group_step=0,
-                granule=tiles, diagonal=True, filled=True, row_lines=0,
+                granule=tiles, diagonal=True, filled=True, packed=False, row_lines=0,
             )
         if layer.layout == WeightLayout.DENSE:
             vectors = -(-channels // layer.groups // depth)
@@ -182,17 +189,23 @@ class LayerWords:
                 tile_words=layer.taps * vectors, tap_vectors=vectors, group_tiles=group_tiles,
                 group_step=vectors if layer.groups > 1 else 0,
                 granule=group_tiles if layer.groups > 1 else share, diagonal=False, filled=False,
-                **common,
+                packed=config.int4 and layer.b < 0 and _is_int4(layer.weights, depth), **common,
             )
         return cls(
             tile_words=layer.taps * config.phases, tap_vectors=config.phases, group_tiles=share,
             group_step=config.phases, granule=share, diagonal=True,
-            filled=layer.layout == WeightLayout.EQUAL and share == 1, **common,
+            filled=layer.layout == WeightLayout.EQUAL and share == 1, packed=False, **common,
         )
 
     def words(self, tiles: int) -> int:
         """Return the words of B of some tiles."""
         return self.tile_words if self.filled else tiles * self.tile_words
+
+    def vectors(self, words: int, config: NetworkCoreConfig) -> int:
+        """Return the vectors in the memory of some words of B, if they are not ``filled``."""
+        if self.packed:
+            return config.packed_vectors(words)
+        return words if self.diagonal else words * config.array.cols
 
     @property
     def least_words(self) -> int:
@@ -212,6 +225,30 @@ def words_of(
     if sizes.diagonal:
         return _diagonal(layer, sizes, cols, depth), np.zeros(layer.columns, np.int64)
     return dense_words(layer.weights, sizes.tap_vectors, sizes.tiles, config)
+
+
+def _is_int4(weights, depth):
+    """Whether all vectors of weights, int8 [taps, channels, columns], are of int4."""
+    taps, channels, columns = weights.shape
+    vectors = weights.swapaxes(1, 2).reshape(taps * columns, channels)
+    return scales_of(vectors, depth) is not None
+
+
+def packed_words(vectors: np.ndarray, config: NetworkCoreConfig) -> np.ndarray:
+    """Return the vectors of words of B, int8 [vectors, depth], packed: int8 [vectors, depth].
+
+    `weft.network_core.descriptors.ListLoad.vectors` has the order. All weights must be of int4.
+    """
+    cols, depth = config.array.cols, config.array.depth
+    scales = scales_of(vectors, depth)
+    codes = nibbles(vectors // scales.astype(np.int8)).reshape(-1, cols * depth // 2)
+    scales = scales.reshape(-1, cols)
+    found = []
+    for first in range(0, len(codes), config.scaled_words):
+        words = slice(first, first + config.scaled_words)
+        of_words = nibbles(scales[words].reshape(-1))
+        found += [np.pad(of_words, (0, config.beat_bytes - len(of_words))), codes[words].ravel()]
+    return np.concatenate(found).view(np.int8).reshape(-1, depth)
 
 
 def _diagonal(layer, sizes, cols, depth):

@@ -153,8 +153,7 @@ def _loaded_bytes(descriptors, config):
     found, waiting = [], 0
     for entry in descriptors:
         if isinstance(entry, ListLoad):
-            vectors = 0 if entry.fill else entry.word_vectors(config)
-            waiting += entry.words * vectors * config.array.depth
+            waiting += entry.vectors(config) * config.array.depth
         elif isinstance(entry, ListJob):
             found.append(waiting)
             waiting = 0

@@ -84,7 +84,8 @@ def _totals(report):
         f"memory: {program.memory_used:,} of {config.memory_bytes:,} bytes ({areas}; {places})"
     )
     words = sum(layer.words for layer in report.layers)
-    yield f"weights: {words:,} words of B, which has {program.config.b_words:,}: {_kept(program)}"
+    kept = _kept(program) + _packed(program)
+    yield f"weights: {words:,} words of B, which has {program.config.b_words:,}: {kept}"
     sent, received = report.link
     yield f"link: {sent:,} bytes to the core, {received:,} from it"
     if report.rate is not None:
@@ -105,6 +106,19 @@ def _kept(program):
     if computed:
         return f"{computed:,} are computed and loaded in each inference, the others stay there"
     return "they stay there"
+
+
+def _packed(program):
+    """How many loads of weights are of int4, on a core that can unpack them."""
+    if not program.config.int4:
+        return ""
+    loads = [
+        entry.packed
+        for part in (*program.setup, *(segment.run for segment in program.segments))
+        for entry in unpack_list(part)
+        if isinstance(entry, ListLoad) and entry.target == LoadTarget.B
+    ]
+    return f"; {sum(loads):,} of {len(loads):,} loads are of int4"
 
 
 def _places(program):

@@ -47,12 +47,11 @@ class LoaderTimes:
     def accept(self, load) -> None:
         """Accept a load in this cycle, after `step`; only while not ``busy``."""
         config = self._network_core
-        vectors = load.word_vectors(config)
         self._fill = bool(load.fill)
-        self._takes = load.words * (1 if load.fill else -(-vectors // config.read_vectors))
-        self._requests = 0 if load.fill else self._takes
+        self._requests = load.reads(config)
+        self._takes = self._requests or load.words
         self._number = join(load.source, config.banks)
-        self._stride = min(vectors, config.read_vectors)
+        self._stride = load.read_vectors(config)
         self.on_chip = bool(load.on_chip or not config.program_words)
         self.busy = True
 

@@ -225,6 +225,24 @@ def test_two_rows_are_pairs_of_results_in_two_banks():
     )
 
 
+def test_weights_of_int4_are_whole_words_of_b():
+    """A load without a fault waits for ever."""
+    waits = {"packed": {}, "one word": dict(words=1)}
+    wrong = {
+        "diagonal": dict(diagonal=1), "fill": dict(fill=1), "parameters": dict(target=1),
+        "table": dict(target=2),
+    }
+    cases = {
+        name: [JOB, replace(LOAD, jobs=99, packed=1, **fields), END]
+        for name, fields in (waits | wrong).items()
+    }
+    array = replace(CHIP.array, cols=2 * CHIP.read_vectors)
+    found, expected = outcomes(cases, replace(CHIP, int4=True, array=array))
+    assert found == expected == (
+        dict.fromkeys(waits, (ListError.DEADLOCK, 1)) | dict.fromkeys(wrong, (ListError.FIELD, 1))
+    )
+
+
 LEGAL = {
     "edges of buffers": [
         replace(LOAD, first_word=6), replace(LOAD, target=1, first_word=2),

@@ -12,16 +12,18 @@ from weft.hw.network_core.loads.loader import ListLoader
 from weft.network_core.descriptors import ListLoad, LoadTarget
 
 
-def network_core_of(rows, cols, depth, read_vectors, lanes=2):
-    return network_core_config(
-        rows, cols, depth, lanes, words=64, b_words=16, lines=8, read_vectors=read_vectors
-    )
+def network_core_of(rows, cols, depth, read_vectors, lanes=2, **fields):
+    sizes = {"words": 64, "b_words": 16, "lines": 8, "read_vectors": read_vectors}
+    return network_core_config(rows, cols, depth, lanes, **sizes | fields)
 
 
 BUFFERS = "b", "lines", "table"  # in the order of LoadTarget
 CHIPS = [
     network_core_of(4, 4, 4, 2), network_core_of(2, 8, 2, 4), network_core_of(2, 2, 8, 1),
     network_core_of(1, 4, 2, 4, 1),
+    # A beat of scales for 4 words, for 1 word of two beats, for 4 words of two beats.
+    network_core_of(4, 4, 4, 2, int4=True), network_core_of(2, 8, 2, 2, int4=True),
+    network_core_of(3, 8, 8, 2, int4=True, words=128),
 ]
 
 
@@ -44,7 +46,27 @@ def loaded_bytes(config, vectors, load, word):
             ]
             for i in range(cols)
         ]
+    if load.packed:
+        return [unpacked(config, vectors, load.source, word, i) for i in range(cols)]
     return [source(word * count + n) for n in range(count)]
+
+
+def unpacked(config, vectors, source, word, column):
+    """The bytes of a column of a word of int4: code times scale, both found bit by bit."""
+    depth, cols = config.array.depth, config.array.cols
+    beat = 8 * config.read_vectors * depth  # bits
+    memory = sum(
+        vector << 8 * depth * n for n, vector in enumerate(vectors[source:])
+    )
+    units, place = divmod(word, beat // (4 * cols))  # words whose scales are one beat
+    first = units * (beat + depth * beat)
+    scale = memory >> first + 4 * (place * cols + column) & 15
+    codes = memory >> first + beat + 4 * depth * (place * cols + column)
+    found = []
+    for byte in range(depth):
+        code = codes >> 4 * byte & 15
+        found.append(scale * (code - 16 if code & 8 else code) & 0xFF)
+    return found
 
 
 def run(config, loads, *, stall=0.0, limit=None, base=0, expect_error=False, seed=0):
@@ -61,7 +83,8 @@ def run(config, loads, *, stall=0.0, limit=None, base=0, expect_error=False, see
         put(ctx, dut.window.limit, config.words if limit is None else limit)
         for load in loads:
             fields = {name: getattr(load, name) for name in (
-                "diagonal", "fill", "jobs", "target", "fill_value", "first_word", "words"
+                "diagonal", "fill", "jobs", "target", "fill_value", "first_word", "words",
+                *["packed"] * config.int4,
             )}
             fields["source"] = hardware_address(config, load.source)
             await send(ctx, dut.load.request, [fields])
@@ -109,8 +132,10 @@ def random_loads(config, rng, count):
         size = min(16, buffer_words(config)[target])
         words = rng.choice([1, 2, rng.randint(1, size)])
         vectors = words * max(config.array.cols, config.line_vectors, config.add_table_vectors)
+        packed = config.int4 and target == LoadTarget.B and rng.random() < 0.7
         loads.append(ListLoad(
-            diagonal=rng.random() < 0.4, fill=rng.random() < 0.25, target=target,
+            packed=packed, diagonal=rng.random() < 0.4 and not packed,
+            fill=rng.random() < 0.25 and not packed, target=target,
             fill_value=rng.randint(-128, 127), words=words,
             first_word=rng.randint(0, buffer_words(config)[target] - words),
             source=rng.randint(0, config.vectors - vectors),

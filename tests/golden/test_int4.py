@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from weft.golden.language.int4 import scales_of, unpack
+from weft.golden.int4 import scales_of, unpack
 
 
 def test_a_weight_is_its_code_times_the_scale_of_its_group():
