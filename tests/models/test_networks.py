@@ -71,7 +71,7 @@ def test_simulated_core(mlperf_tiny, name):
     check(mlperf_tiny, name, config, SimTransport(config))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 def test_simulated_core_of_an_85f(mlperf_tiny, name):
     check(mlperf_tiny, name, LARGE, SimTransport(LARGE))

@@ -148,8 +148,9 @@ def test_two_programs_in_one_memory(runner, program, case):
     runner.program_base = 0
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("fill", [0xAA, 0x55])
+@pytest.mark.parametrize("fill", [
+    pytest.param(0xAA, marks=pytest.mark.slow), pytest.param(0x55, marks=pytest.mark.long)
+])
 def test_power_lost_between_two_lists(program, case, fill):
     """The core starts with random maps and empty buffers; all lists run again."""
     x, wanted = case
