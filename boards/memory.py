@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 
+from weft.boards import pll
 from weft.design import PerKind
 from weft.sdram import SdramChip
 
-__all__ = ["SDRAM_PINS", "Sdram", "has_sdram", "sdram_problem"]
+__all__ = ["SDRAM_PINS", "Sdram", "has_sdram", "sdram_phase", "sdram_problem"]
 
 # The pins of a chip: resources of amaranth-boards have these names.
 SDRAM_PINS = "clk", "clk_en", "cs", "ras", "cas", "we", "ba", "a", "dqm", "dq"
@@ -68,6 +69,13 @@ _WORD = PerKind(product="", network="a word of all banks", language="a word")
 def has_sdram(config) -> bool:
     """Whether a Design needs the SDRAM of its board: it has a program memory."""
     return _PROGRAM_BYTES.of(config)(config) > 0
+
+
+def sdram_phase(board) -> float:
+    """Degrees from an edge of the core's clock to that of the SDRAM: the PLL's nearest step."""
+    flow, source = board.device.flow, board.platform().default_clk_frequency / 1e6
+    settings = flow.pll(source, board.clock)
+    return pll.nearest_phase(flow.name, settings, board.sdram.phase)
 
 
 def sdram_problem(board) -> str | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 __all__ = [
     "Pll", "PllError", "ecp5", "ecp5_full_speed", "ecp5_phy", "ecp5_shifted", "gowin",
-    "gowin_shifted", "ice40", "shifted",
+    "gowin_shifted", "ice40", "nearest_phase", "shifted",
 ]
 
 TOLERANCE = 0.001  # relative error of the output frequency
@@ -124,9 +124,9 @@ def ecp5_shifted(settings: Pll, degrees: float) -> Pll:
     Source: Lattice FPGA-TN-02200, ECP5 and ECP5-5G sysCLOCK PLL/DLL: fine and coarse phase. The
     parameters are those of ecppll.
     """
-    output = "CLKOS" if "CLKOS_DIV" in settings.parameters else "CLKOP"
+    output = _output(settings)
     divider, phase = (settings.parameters[f"{output}_{name}"] for name in ("DIV", "CPHASE"))
-    coarse, fine = divmod(round(8 * divider * (degrees % 360) / 360), 8)
+    coarse, fine = divmod(round(_steps("ecp5", settings) * (degrees % 360) / 360), 8)
     return replace(settings, parameters=settings.parameters | {
         "CLKOS2_DIV": divider, "CLKOS2_CPHASE": phase + coarse, "CLKOS2_FPHASE": fine,
         "CLKOS2_ENABLE": "ENABLED",
@@ -235,7 +235,8 @@ def gowin_shifted(settings: Pll, degrees: float) -> Pll:
 
     Source: Gowin UG286, Clock: rPLL, PSDA_SEL and DUTYDA_SEL.
     """
-    step = round(16 * (degrees % 360) / 360) % 16
+    steps = _steps("gowin", settings)
+    step = round(steps * (degrees % 360) / 360) % steps
     return replace(settings, parameters=settings.parameters | {
         "PSDA_SEL": f"{step:04b}", "DUTYDA_SEL": "1000", "DYN_DA_EN": "false",
     })
@@ -244,6 +245,22 @@ def gowin_shifted(settings: Pll, degrees: float) -> Pll:
 def shifted(family: str, settings: Pll, degrees: float) -> Pll:
     """`ecp5_shifted` or `gowin_shifted`, by the name of a `weft.boards.flows.flow.Flow`."""
     return {"ecp5": ecp5_shifted, "gowin": gowin_shifted}[family](settings, degrees)
+
+
+def nearest_phase(family: str, settings: Pll, degrees: float) -> float:
+    """The phase that `shifted` sets: the nearest step, in degrees."""
+    steps = _steps(family, settings)
+    return round(steps * (degrees % 360) / 360) % steps * 360 / steps
+
+
+def _steps(family, settings):
+    """The steps of a phase in a period."""
+    return 8 * settings.parameters[f"{_output(settings)}_DIV"] if family == "ecp5" else 16
+
+
+def _output(settings):
+    """The output of an EHXPLLL that has the clock of the core."""
+    return "CLKOS" if "CLKOS_DIV" in settings.parameters else "CLKOP"
 
 
 def _check_source(source, device, most, least=10):

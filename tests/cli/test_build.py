@@ -275,7 +275,7 @@ def test_lists_a_design_of_options(run):
     assert "--for networks" in said.splitlines()[1]
     code, said = run("ulx3s-25f", "--list", "--for", "networks", "--rows", "2")
     assert [line.split()[6] for line in said.splitlines()] == [
-        "4x7x8_fip_ecp5", "2x4x4_fip_ecp5-networks", "6x4x4_fip_ecp5-networks"
+        "4x7x8_fip_ecp5", "2x4x4_fip_ecp5-networks", "4x4x4_fip_ecp5-networks"
     ]
     code, said = run("ulx3s-25f", "--list", "--rows", "0")
     assert (code, said) == (2, "weft: error: rows must be in 1..64, not 0\n")
@@ -335,6 +335,25 @@ def test_a_core_for_networks(run, monkeypatch, tmp_path):
     assert run("icebreaker", "--for", "networks")[0] == 0
     page = tmp_path / "out" / "icebreaker-networks" / "report.md"
     assert "1 x 4 PEs of 4 MAC, 16 MAC/cycle" in page.read_text()
+
+
+def test_the_phase_of_an_sdram(run, monkeypatch, tmp_path):
+    built, board = [], BOARDS["icepi-zero"].sdram
+
+    def prepare(board, config):
+        built.append(board.sdram)
+        return BoardDesign(board, config, config.name, str(board.sdram.phase))
+
+    monkeypatch.setattr(bitstream, "prepare", prepare)
+    monkeypatch.setattr(Tools, "mhz", 105.0)
+    for more, phase in (((), 270), (("--sdram-phase", "181"), 180)):
+        line = f"{board.chip.name}, whose clock comes {phase} degrees after the one of the core"
+        assert line in run("icepi-zero", "--for", "networks-sdram", *more)[1]
+    assert line in (tmp_path / "out" / "icepi-zero-networks-sdram" / "report.md").read_text()
+    assert built == [board, dataclasses.replace(board, phase=181)]
+    monkeypatch.setattr(bitstream, "prepare", None)
+    code, said = run("icepi-zero", "--sdram-phase", "90")
+    assert (code, "core with program_words, not for 4x7x8_fip_ecp5" in said) == (2, True)
 
 
 CHIP = "rows = 2\ncols = 4\ndepth = 4\nlanes = 1\nrequantize = 'tflite'\nactivation = 'none'\n"

@@ -22,6 +22,7 @@ DOTS = 4, 2  # rows and columns of dots in a tile, one dot for each of its eight
 def write(folder, design, seed, routed, bitstream) -> None:
     """Write `FILES` into ``folder``, and print a summary."""
     from weft.boards.blocks import cells_by_block, placed_cells
+    from weft.boards.memory import has_sdram
 
     board, config, pnr = design.board, design.config, routed.pnr
     cells = placed_cells(routed.layout, board.device)
@@ -44,6 +45,8 @@ def write(folder, design, seed, routed, bitstream) -> None:
     floorplan_picture(folder / "floorplan.png", cells, title="\n".join(_title(design, routed)))
     print("\n".join(_title(design, routed)))
     print(f"critical path: {pnr.critical_path}")
+    if has_sdram(config):
+        print(_sdram_text(board))
     if untimed := board.device.untimed:
         print(f"note: {untimed}")
     print(f"{bitstream}: {bitstream.stat().st_size:,} bytes; see also report.md, floorplan.png")
@@ -71,6 +74,8 @@ def text(design, seed, routed, bitstream, blocks) -> str:
 
 
 def _summary(design, seed, routed, bitstream):
+    from weft.boards.memory import has_sdram
+
     board, pnr = design.board, routed.pnr
     title, usage = _title(design, routed)
     yield f"""\
@@ -90,7 +95,19 @@ def _summary(design, seed, routed, bitstream):
         yield f"* {untimed}"
     for each in routed.others:
         yield f"* {each.name}: {each.required:.2f} MHz required, {each.fmax:.2f} MHz reached"
+    if has_sdram(board.config):
+        yield f"* {_sdram_text(board)}"
     yield f"* {link_text(board)}\n"
+
+
+def _sdram_text(board):
+    """The chip, and the phase of its clock."""
+    from weft.boards.memory import sdram_phase
+
+    return (
+        f"SDRAM: {board.sdram.chip.name}, whose clock comes {sdram_phase(board):g} degrees after"
+        " the one of the core"
+    )
 
 
 def link_text(board) -> str:

@@ -70,6 +70,10 @@ def add(parser):
         " another serial number than the name of the board; default serial, if the board has a"
         " serial port",
     )
+    parser.add_argument(
+        "--sdram-phase", metavar="INT", type=integer("sdram-phase", 0, 359),
+        help="degrees from an edge of the core's clock to that of its SDRAM; default: the board's",
+    )
     add_design(parser)
 
 
@@ -135,6 +139,7 @@ def run(args) -> int:
 def designed_board(args):
     """The board as it is built: with ``--for``, and with the clock and design of the options."""
     from weft.boards.board import BoardError
+    from weft.boards.memory import has_sdram
 
     board = board_of(args)
     if args.purpose:
@@ -144,7 +149,15 @@ def designed_board(args):
     link = options.get("link", board.link)
     if args.baud is not None and link != "serial":
         raise BoardError(f"--baud must be for --link serial, not for --link {link}")
-    return dataclasses.replace(board, config=changed_config(args, board.config), **options)
+    board = dataclasses.replace(board, config=changed_config(args, board.config), **options)
+    phase = getattr(args, "sdram_phase", None)
+    if phase is None:
+        return board
+    if not has_sdram(board.config):
+        raise BoardError(
+            f"--sdram-phase must be for a core with program_words, not for {board.config.name}"
+        )
+    return dataclasses.replace(board, sdram=dataclasses.replace(board.sdram, phase=phase))
 
 
 def _list(args) -> int:
