@@ -97,7 +97,7 @@ NETWORKS_SDRAM_25F = dataclasses.replace(
 # reached 91.7 MHz.
 NETWORKS_SDRAM_45F = dataclasses.replace(
     NETWORKS_25F, config=replace(NETWORKS_25F.config, words=4096, program_words=1 << 18),
-    clock=87.5, baud=1_000_000, placed=False,
+    clock=87.5, baud=1_000_000,
 )
 
 # For networks of fully connected layers, whose weights stay in B, where the host writes them: 512
