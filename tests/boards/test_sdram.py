@@ -18,6 +18,7 @@ from weft.designs import replace
 from weft.hw.dma.axi import Axi4
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.cycles import ProgramTiming
+from weft.network_core.cycles.sdram import SdramRows
 from weft.sdram import SDRAM_CHIPS
 
 ARRAY = Config(
@@ -115,7 +116,10 @@ def test_nextpnr_puts_the_registers_of_a_chip_in_the_package_into_the_pads():
 def test_the_timing_for_predictions():
     board = BOARDS["ulx3s-85f"].built_for("networks-sdram")
     # 8 cycles, the CAS latency and 16 words of a beat; a word a cycle, and refreshes.
-    assert board.memory == ProgramTiming(26, 4142, ahead=True, bursts=3)
+    chip, mhz = board.sdram.chip, board.clock
+    rows = SdramRows.of(chip, mhz, 32)
+    assert board.memory == ProgramTiming(26, 4142, ahead=True, bursts=3, rows=rows)
+    assert (rows.beats, rows.banks, rows.words, rows.refresh) == (32, 4, 16, 585)
     assert 4142 == round(256 * 16 / (1 - 52 / (8 * 585)))
     assert BOARDS["ulx3s-85f"].built_for("networks").memory is None
 

@@ -8,8 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from digits import CNN, MLP
+from graph_runner import run_graph
+from network_core_networks import NetworkBuilder
 from network_cores import PROGRAM
 from network_programs import random_inputs
+from products import integers
 from rejects import rejects
 
 import weft
@@ -21,6 +24,7 @@ from weft.host.board import BoardTransport
 from weft.host.emulated import ListTransport
 from weft.host.network_driver import NetworkDriver
 from weft.host.transport import TransportClosed
+from weft.models.network_core.compiler import compile_network_core
 from weft.models.network_core.runners import GoldenRunner
 from weft.models.target import NetworkTarget
 from weft.network_core.cycles import ProgramTiming
@@ -77,6 +81,23 @@ def test_a_network_that_is_larger_than_the_memory_of_the_chip(driver, file):
     before = driver.program_sent, driver.program_found
     assert np.array_equal(program.open(driver, timeout=TIMEOUT)(x), wanted)
     assert driver.program_sent == before[0] and driver.program_found > before[1]
+
+
+def test_many_small_loads(driver):
+    """Of depthwise layers, whose words are single vectors: the core takes half a beat a cycle."""
+    rng = np.random.default_rng(3)
+    builder = NetworkBuilder(rng, (1, 4, 4, 32))
+    x = 0
+    for _ in range(3):
+        x = builder.convolution(builder.convolution(x, 1, groups=32), 32, kernel=(1, 1),
+                                padding=(0, 0, 0, 0))
+    graph = builder.graph()
+    program = compile_network_core(graph, TARGET)
+    assert program.streamed > 5_000
+    x = integers(rng, np.int8, 1, 4, 4, 32)
+    session = program.open(driver, timeout=TIMEOUT)
+    np.testing.assert_array_equal(session(x), run_graph(graph, [x])[graph.outputs[0]])
+    assert session.cycles == pytest.approx(program.cycles, rel=0.01)
 
 
 @pytest.mark.parametrize("masks", [False, pytest.param(True, marks=pytest.mark.long)])

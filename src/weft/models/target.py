@@ -156,7 +156,7 @@ def _known():
 
 def _known_target(name):
     facts = _known()[name]
-    memory = ProgramTiming(**facts["memory"]) if "memory" in facts else None
+    memory = ProgramTiming.from_dict(facts["memory"]) if "memory" in facts else None
     return NetworkTarget(
         name, design_from_dict(facts["config"]), facts["clock"], facts["baud"], memory
     )

@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from weft.network_core.cycles.sdram import SdramRows, SdramTimes
 from weft.network_core.latencies import DELIVERY, PROGRAM_BEATS, SIDE_READ, WRITE
 from weft.sdram import SdramChip
 
@@ -95,6 +96,7 @@ BURST = 16  # beats, aligned
 PERIOD = 256  # of a memory with a beat in each cycle
 STORE = 3  # cycles of a store, beside the latency of the memory
 SDRAM_BURSTS = 3  # of reads inside the controller of an SDRAM
+ACCESS = 4  # cycles of the latency of an SDRAM until the first access of a burst
 ADDRESS = 6  # cycles of the latency of an SDRAM until the last access of a burst has started
 FIFO_WORDS = PROGRAM_BEATS - 2  # of beats, beside the 2 that leave
 
@@ -118,6 +120,9 @@ class ProgramTiming:
     bursts : int
         Only with ``ahead``: bursts that it accepts before the first one of them has almost all of
         its beats; 0 for any number.
+    rows : SdramRows, optional
+        The memory is an SDRAM. ``latency`` is of a burst in an open row, and ``period`` has the
+        part of refreshes; lists are predicted with ``rows`` instead.
     """
 
     latency: int = 32
@@ -125,6 +130,7 @@ class ProgramTiming:
     first_beat: int = 0
     ahead: bool = False
     bursts: int = 0
+    rows: SdramRows | None = None
 
     def __post_init__(self):
         for name, least in (
@@ -137,13 +143,20 @@ class ProgramTiming:
     def of_sdram(cls, chip: SdramChip, mhz: float, beat_bytes: int) -> "ProgramTiming":
         """The timing of `weft.hw.sdram.controller.SdramController`, with beats of some bytes.
 
-        Refreshes lengthen each beat by their part of the time, and rows open behind data.
+        Refreshes lengthen each beat by their part of the time, and rows open behind data: this is
+        right for long streams. ``rows`` is exact for each burst, but for the time of refreshes.
         """
         timing, words = chip.timing(mhz), beat_bytes // chip.word_bytes
         return cls(
             timing.read_latency(words), round(PERIOD * words / timing.efficiency), ahead=True,
-            bursts=SDRAM_BURSTS,
+            bursts=SDRAM_BURSTS, rows=SdramRows.of(chip, mhz, beat_bytes),
         )
+
+    @classmethod
+    def from_dict(cls, facts: dict) -> "ProgramTiming":
+        """The timing whose fields, as `dataclasses.asdict` has them, are ``facts``."""
+        rows = facts.get("rows")
+        return cls(**facts | {"rows": rows and SdramRows(**rows)})
 
 
 @dataclass
@@ -188,6 +201,7 @@ class ProgramPortTimes:
 
     def __init__(self, config, timing: ProgramTiming):
         self._vectors, self._timing = config.read_vectors, timing
+        self._sdram = timing.rows and SdramTimes(timing.rows)
         self._fifo = _BeatFifo()
         # Two registers of addresses, then the open beat, and the closed beats of its burst.
         self._number: tuple[int, int] | None = None
@@ -195,6 +209,7 @@ class ProgramPortTimes:
         self._open: _Beat | None = None
         self._closed = 0
         self._address = 0  # beats of the burst that is offered
+        self._first = 0  # of them
         self._due: deque[int] = deque()  # of the beats that the memory reads
         self._inside: deque[int] = deque()  # cycles in which bursts make space for another one
         self._free = 0  # of the next beat, in cycles / 256
@@ -226,8 +241,7 @@ class ProgramPortTimes:
         """A cycle: the vector that each client wants to read; returns the client accepted."""
         taken = self._deliver(now)
         if self._address and self._accepts_burst(now):
-            for _ in range(self._address):
-                self._due.append(self._read_at(now + self._timing.latency))
+            self._due.extend(self._burst(now))
             self._inside.append(self._due[-1] - self._timing.latency + ADDRESS)
             self._address = 0
         beat, pushed = self._open, None
@@ -244,6 +258,7 @@ class ProgramPortTimes:
             self._closed += 1
             if not follows:
                 self._address, self._closed = self._closed, 0
+                self._first = beat.number - self._address + 1
         if same and beat:
             beat.last += 1
         else:
@@ -259,6 +274,14 @@ class ProgramPortTimes:
         while self._inside and self._inside[0] <= now:
             self._inside.popleft()
         return not self._timing.bursts or len(self._inside) < self._timing.bursts
+
+    def _burst(self, now):
+        """The cycles in which the memory has the beats of a burst, whose address it accepts."""
+        latency = self._timing.latency
+        if not self._sdram:
+            return [self._read_at(now + latency) for _ in range(self._address)]
+        first = self._sdram.start(now, self._first, self._address) + latency - ACCESS
+        return [first + n * self._timing.rows.words for n in range(self._address)]
 
     def _read_at(self, due):
         """The cycle in which the memory has the next beat, which is asked for: ``due`` or later."""
@@ -295,4 +318,7 @@ class ProgramPortTimes:
         if not ahead:
             self._free = max(self._free, PERIOD * now) + self._timing.period
         self._due.popleft()
+        if self._sdram and self._due:
+            # The controller collects the words of a beat when the beat before is taken.
+            self._due[0] = max(self._due[0], now + self._timing.rows.words)
         return True
