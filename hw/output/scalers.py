@@ -357,12 +357,14 @@ class OnnxScaler(Scaler):
             leading_zeros = [_stage(m, bit, "leading_zeros") for bit in leading_zeros]
         is_zero = _stage(m, ~normal[31], "is_zero")
         # Round to 24 bits.
-        a, carry = self.rounded(normal, 8)
-        a = _stage(m, a, "a")
-        exponent = _stage(m, 31 - Cat(leading_zeros) + carry, "exponent")
+        total = self.rounded(normal, 8)
+        carry = total[24]
+        a = _stage(m, Mux(carry, 1 << 23, total[:24])[:24], "a")
+        # The carry of 24 bits counts a stage later: another chain behind it would be too long.
+        exponent, carry = _stage(m, 31 - Cat(leading_zeros), "exponent"), _stage(m, carry, "carry")
         scale = self.delayed(m, self.multiplier, "scale")
         # Bit 46 of the product has the weight 2^exponent.
-        exponent = (exponent + scale[23:31].as_unsigned() - 127).as_signed()
+        exponent = (exponent + scale[23:31].as_unsigned() + carry - 127).as_signed()
         return a, Cat(scale[:23], Const(1, 1)), {
             "sign": sign, "is_zero": is_zero, "exponent": exponent
         }
@@ -371,10 +373,10 @@ class OnnxScaler(Scaler):
         high = product[47]
         normal = _stage(m, Mux(high, product[:48], product[:47] << 1)[:48], "normal_p")
         exponent = _stage(m, (context["exponent"] + high).as_signed(), "exponent_p")
-        mantissa, carry = self.rounded(normal, 24)
-        mantissa = _stage(m, mantissa, "mantissa")
-        # Round to an integer; the first bit of the mantissa, bit 23, has the weight 2^exponent.
-        right = _stage(m, (23 - exponent - carry).as_signed(), "right")
+        # 24 bits, or 2^24 after a carry: no exponent has to wait for that.
+        mantissa = _stage(m, self.rounded(normal, 24), "mantissa")
+        # Round to an integer; bit 23 of the mantissa has the weight 2^exponent.
+        right = _stage(m, (23 - exponent).as_signed(), "right")
         huge, tiny = right < 0, right > 25
         is_zero = pipeline(m, context["is_zero"], 2, "is_zero_p")
         flags = Cat(is_zero | tiny, huge, pipeline(m, context["sign"], 2, "sign_p"))
@@ -386,19 +388,17 @@ class OnnxScaler(Scaler):
             right, flags = _stage(m, right, "right_p"), _stage(m, flags, "flags")
         is_zero, huge, sign = flags
         round_up = value[0] & (sticky | value[1])
-        magnitude = Mux(is_zero, 0, Mux(huge, 1 << 24, value[1:] + round_up))
+        # At most 2^24: only the mantissa 2^24, which needs no rounding, is as large.
+        magnitude = Mux(is_zero, 0, Mux(huge, 1 << 24, (value[1:] + round_up)[:25]))
         magnitude = _stage(m, magnitude, "magnitude_p")
         sign = _stage(m, sign, "sign_y")
         return _stage(m, Mux(sign, -magnitude, magnitude), "y")
 
     @staticmethod
     def rounded(value, cut):
-        """``value`` rounded without its ``cut`` lowest bits; whether the rounding carried over."""
+        """``value`` rounded without its ``cut`` lowest bits, and with a bit for the carry."""
         last, half, sticky = value[cut], value[cut - 1], value[: cut - 1].any()
-        width = len(value) - cut
-        total = (value[cut:] + (half & (sticky | last)))[: width + 1]
-        carry = total[width]
-        return Mux(carry, 1 << (width - 1), total[:width])[:width], carry
+        return (value[cut:] + (half & (sticky | last)))[: len(value) - cut + 1]
 
 
 SCALERS = {"tflite": TfliteScaler, "single": SingleScaler, "onnx": OnnxScaler}

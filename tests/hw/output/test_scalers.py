@@ -220,3 +220,32 @@ def test_the_latency_equals_the_cycle_models(mode, cycles):
 @pytest.mark.parametrize("cycles, stable", quick(1, [(4, 2), (2, 1), (16, 5), (8, 8)]))
 def test_a_sum_may_take_several_cycles(mode, cycles, stable, sums, triples):
     check(mode, *draw(mode, 200, sums, triples), cycles=cycles, stable=stable, wait=0.1)
+
+
+def rounding_to_powers(rng, count):
+    """Odd integers a and b below 2^24 whose product is rounded up to a power of two: 24 ones."""
+    found = []
+    while len(found) < count:
+        a = rng.integers(1 << 23, 1 << 24, 1 << 16)
+        for power in (47, 46):
+            b = ((1 << power + 1) - 1) // a
+            top = power - 24
+            fits = (b < 1 << 24) & (b >= 1 << 23) & (a * b >> top == (1 << 25) - 1)
+            found += [*zip(a[fits].tolist(), b[fits].tolist(), strict=True)]
+    return found[:count]
+
+
+def test_onnx_products_that_carry_over():
+    """With the result at each place: 2^-4 to 2^26, next to ties and beyond the largest one."""
+    pairs = rounding_to_powers(np.random.default_rng(SEED), 40)
+    # Also sums whose rounding to 24 bits carries over.
+    sums = [a for a, _ in pairs] + [(1 << 31) - 1, (1 << 31) - 64, (1 << 25) - 1, (1 << 24) - 1]
+    scales = [b for _, b in pairs] + [1 << 23] * 4
+    acc, scale = [], []
+    for a, b in zip(sums, scales, strict=True):
+        for result in range(-4, 27):
+            value = np.ldexp(float(b), result - int(np.round(np.log2(float(a) * b))))
+            for sign in (1, -1):
+                acc.append(sign * a)
+                scale.append(value)
+    check("onnx", np.array(acc), np.array(scale).astype(np.float32), np.zeros(len(acc), int))
