@@ -9,9 +9,11 @@ from network_core_networks import NetworkBuilder
 from network_cores import network_core_config
 
 from weft.models.network_core.compiler import compile_network_core
+from weft.models.network_core.prediction import program_conditions
 from weft.models.target import target_of
-from weft.network_core.cycles import predict_list
+from weft.network_core.cycles import ProgramTiming, predict_list
 from weft.network_core.descriptors import split, unpack_list
+from weft.sdram import SDRAM_CHIPS
 
 CHIP = network_core_config(3, 4, 4, 2, words=1024, b_words=64, lines=24, read_vectors=2)
 
@@ -42,3 +44,17 @@ def test_a_large_batch_takes_the_mean_time_of_inferences_after_the_first(program
             assert program.cycles == exact
         else:
             assert program.cycles == pytest.approx(exact, rel=0.01)
+
+
+def test_the_conditions_name_the_memory():
+    """What the cycles depend on: a memory of constant pace, or an SDRAM with rows and refreshes."""
+    config = network_core_config(2, 2, 4, 2, read_vectors=2, program_words=2048)
+    base = "and a PROGRAM_BASE that is a multiple of 128 bytes"
+    assert program_conditions(config, ProgramTiming(9, 384)) == (
+        f"a program memory that answers after 9 cycles with a beat each 1.50 cycles, {base}"
+    )
+    chip = SDRAM_CHIPS["IS42S16160G-7"]
+    assert program_conditions(config, ProgramTiming.of_sdram(chip, 100, config.beat_bytes)) == (
+        "an SDRAM that answers after 14 cycles in an open row with a beat each 4 cycles, and has"
+        f" its first refresh 780 cycles after START, {base}"
+    )

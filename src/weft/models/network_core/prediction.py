@@ -101,7 +101,11 @@ def program_conditions(config: NetworkCoreConfig, timing: ProgramTiming | None =
     """
     timing = timing or ProgramTiming()
     pace = "a cycle" if timing.period == PERIOD else f"each {timing.period / PERIOD:.2f} cycles"
-    return (
-        f"a program memory that answers after {timing.latency} cycles with a beat {pace},"
-        f" and a PROGRAM_BASE that is a multiple of {BURST * config.beat_bytes} bytes"
-    )
+    memory = f"a program memory that answers after {timing.latency} cycles with a beat {pace}"
+    if timing.rows:
+        memory = (
+            f"an SDRAM that answers after {timing.latency} cycles in an open row with a beat each"
+            f" {timing.rows.words} cycles, and has its first refresh {timing.rows.refresh:,} cycles"
+            " after START"
+        )
+    return f"{memory}, and a PROGRAM_BASE that is a multiple of {BURST * config.beat_bytes} bytes"
