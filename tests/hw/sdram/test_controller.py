@@ -13,6 +13,8 @@ from verif.sdram_chip import ChipError
 from weft.hw.export import to_verilog
 from weft.hw.sdram.controller import SdramController
 from weft.hw.sdram.scheduler import Access
+from weft.network_core.cycles.memory import ACCESS
+from weft.network_core.cycles.sdram import SdramRows, SdramTimes
 from weft.sdram import SDRAM_CHIPS
 
 BURST = 16
@@ -276,6 +278,27 @@ def test_latency_of_a_read(kind):
     assert times == [
         one.dut.latency + activate, one.dut.latency, one.dut.latency + activate + timing.rp
     ]
+
+
+@pytest.mark.parametrize("kind", tiers(
+    {kind: kind for kind in ("x32, beats of 8", "x16, beats of 8, CAS latency 2")},
+    "x32, beats of 8",
+))
+def test_the_cycle_model_knows_the_rows(kind):
+    """One burst after the other, anywhere, without a refresh between them."""
+    one, rng = bench(kind, interval=1200), random.Random(kind)
+    reads = list(one.bursts(rng, range(one.chip.size // (BURST * one.data_bytes)), 24))
+    phases = [Phase([read]) for read in reads]
+    one.run(*phases)
+    assert one.model.commands["REFRESH"] == 8  # of the set-up
+    rows = SdramRows.of(one.chip, KINDS[kind][1], one.data_bytes)
+    model, latency = SdramTimes(rows), one.dut.latency
+    # The first address waits for the set-up, and its row is closed.
+    start = phases[0].taken[0] - latency - rows.rcd + 1
+    for phase, (address, beats) in zip(phases, reads, strict=True):
+        first = model.start(start, address // one.data_bytes, beats) + latency - ACCESS
+        assert phase.taken == [first + n * rows.words for n in range(beats)]
+        start = phase.taken[-1] + 1
 
 
 @pytest.mark.slow

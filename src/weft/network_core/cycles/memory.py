@@ -8,7 +8,7 @@ from weft.network_core.cycles.sdram import SdramRows, SdramTimes
 from weft.network_core.latencies import DELIVERY, PROGRAM_BEATS, SIDE_READ, WRITE
 from weft.sdram import SdramChip
 
-__all__ = ["BURST", "ProgramPortTimes", "ProgramTiming", "SidePortTimes", "first_request"]
+__all__ = ["ACCESS", "BURST", "ProgramPortTimes", "ProgramTiming", "SidePortTimes", "first_request"]
 
 
 def first_request(requests: Sequence[int | None]) -> int | None:
