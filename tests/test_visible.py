@@ -136,7 +136,7 @@ def test_a_table_shows_the_name(onnx_file, capsys):
     """Neither as a colour of the terminal, nor as the markup of the library that draws it."""
     row = SimpleNamespace(name=HOSTILE + "[red]", operator="\x1b", sqnr=1.0, cosine=0.5)
     agreement = SimpleNamespace(rows=[row], top1=1.0)
-    quantize._print(agreement, onnx_file.name, 9, onnx_file, 3)
+    quantize._print(agreement, onnx_file.name, 9, onnx_file, 3, "int8")
     said = capsys.readouterr().out
     assert is_plain(said)
     assert "".join(re.findall(r"^ *(\S+)", said, re.M)).count("[red]") == 1
