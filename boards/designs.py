@@ -91,7 +91,7 @@ NETWORKS_25F = NetworkDesign(
 # have 22,028 of the 24,288 flip-flops, and were not placed after 52 minutes.
 NETWORKS_SDRAM_25F = dataclasses.replace(
     NETWORKS_25F, config=replace(NETWORKS_25F.config, rows=4, hop=2, program_words=1 << 18),
-    clock=87.5, placed=False,
+    clock=87.5,
 )
 # A 45F has room for 6 x 4 PEs, and for twice the memory for maps. With a clock of 95.8333 MHz it
 # reached 91.7 MHz.
