@@ -63,8 +63,7 @@ BOARDS = (
     Board(
         name="colorlight-i5", platform=ColorlightI5Platform, config=ECP5_25F, placer="static",
         clock=125, baud=1_000_000, bridge="DAPLink", price="$", leds={"alive": ("led", 0)},
-        networks={"networks-sdram": replace(NETWORKS_SDRAM_25F, baud=1_000_000)},
-        sdram=_SDRAM,
+        networks={"networks-sdram": replace(NETWORKS_SDRAM_25F, baud=1_000_000)}, sdram=_SDRAM,
         programmers=(("openFPGALoader", "-b", "colorlight-i5"), ("ecpdap", "program")),
     ),
     Board(

@@ -11,6 +11,7 @@ from network_cores import EARLY, SIMULATED, TWO_ROWS, network_core_config
 from network_duel import NetworkDuel
 from network_programs import random_inputs
 from products import integers
+from tflite_files import T, build
 from tiers import quick
 
 import weft
@@ -223,3 +224,26 @@ def test_mlperf_tiny(mlperf_tiny, name, config, limit):
     assert np.array_equal(y.reshape(2, -1), wanted.reshape(2, -1))
     assert duel.cycles[-2:] == [program.cycles] * 2
     assert program.cycles <= limit
+
+
+def test_int4_constants_of_a_file_are_packed():
+    pytest.importorskip("tflite_micro")
+    rng = np.random.default_rng(8)
+    weights = rng.integers(-8, 8, (6, 20)).astype(np.int8)
+    file = build(
+        {"x": T((1, 20), scale=0.05, zero=-7), "w": T(dtype="int4", data=weights, scale=0.1),
+         "y": T((1, 6), scale=0.25)},
+        [("FULLY_CONNECTED", ["x", "w"], ["y"], ("FullyConnectedOptions", {}))], ["x"], ["y"],
+    )
+    network = weft.load(file, "net")
+    program = network.compile(EARLY)
+    [load] = [
+        entry for part in program.setup for entry in unpack_list(part)
+        if isinstance(entry, ListLoad) and entry.target == LoadTarget.B
+    ]
+    assert load.packed
+    x = integers(rng, np.int8, 1, 20)
+    with program.open(NetworkDuel(EARLY)) as session:
+        y = session(x)
+    [[wanted]] = [a.outputs for a in answers("tflm", network, program, x)]
+    np.testing.assert_array_equal(y.reshape(-1), wanted.reshape(-1))
