@@ -176,7 +176,9 @@ class BoardTop(wiring.Component):
                 m, platform, ports, self.board, self.config, clock, self._ready(m, clock)
             )
         if sdram:
-            add_sdram(m, ports, self.board, self.config, accelerator.memory, clock.sdram)
+            add_sdram(
+                m, ports, self.board, self.config, accelerator.memory, clock.sdram, clock.step
+            )
         if self.board.device.flow.reset:
             m.d.comb += ResetSignal().eq(~clock.stable)
         m.d.comb += ClockSignal().eq(clock.clk)
@@ -220,6 +222,8 @@ class Clock(wiring.Component):
     sdram : Out(1)
         Clock of the SDRAM, if it is used. It runs always, as the chip must have it before it gets
         a command.
+    step : In(1)
+        Beside it: moves this clock, as of `weft.boards.flows.flow.Flow.add_pll`.
     stable : Out(1)
         High from `WAIT` cycles after the PLL has locked, until it loses its lock; on a board with
         the clocks below, after both PLLs.
@@ -233,7 +237,8 @@ class Clock(wiring.Component):
         self._usb = board.usb_clocks
         self._sdram = sdram
         names = "clk", "stable", *(("sdram",) if sdram else ()), *self._usb
-        super().__init__({name: wiring.Out(1) for name in names})
+        step = {"step": wiring.In(1)} if sdram else {}
+        super().__init__({name: wiring.Out(1) for name in names} | step)
 
     def elaborate(self, platform):
         m = Module()
@@ -246,6 +251,8 @@ class Clock(wiring.Component):
         if self._sdram:
             settings = pll.shifted(flow.name, settings, self.board.sdram.phase)
             shifted["shifted"] = self.sdram
+            if pll.moves(flow.name):
+                shifted["step"] = self.step
         start_clk = flow.add_pll(
             m, pin, settings, at_pad=self.board.at_pad, clk=pll_clk, lock=lock, **shifted
         )

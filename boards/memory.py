@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from weft.boards import pll
 from weft.design import PerKind
-from weft.sdram import SdramChip
+from weft.sdram import SdramChip, SdramPhase
 
 __all__ = ["SDRAM_PINS", "Sdram", "has_sdram", "sdram_phase", "sdram_problem"]
 
@@ -71,8 +71,9 @@ def has_sdram(config) -> bool:
     return _PROGRAM_BYTES.of(config)(config) > 0
 
 
-def sdram_phase(board) -> float:
-    """Degrees from an edge of the core's clock to that of the SDRAM: the PLL's nearest step."""
+def sdram_phase(board) -> SdramPhase:
+    """From an edge of the core's clock to that of the SDRAM: the step of the PLL nearest to
+    `Sdram.phase`."""
     flow, source = board.device.flow, board.platform().default_clk_frequency / 1e6
     settings = flow.pll(source, board.clock)
     return pll.nearest_phase(flow.name, settings, board.sdram.phase)

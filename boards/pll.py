@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from weft.sdram import SdramPhase
+
 __all__ = [
     "Pll", "PllError", "ecp5", "ecp5_full_speed", "ecp5_phy", "ecp5_shifted", "gowin",
-    "gowin_shifted", "ice40", "nearest_phase", "shifted",
+    "gowin_shifted", "ice40", "moves", "nearest_phase", "shifted",
 ]
 
 TOLERANCE = 0.001  # relative error of the output frequency
@@ -126,7 +128,7 @@ def ecp5_shifted(settings: Pll, degrees: float) -> Pll:
     """
     output = _output(settings)
     divider, phase = (settings.parameters[f"{output}_{name}"] for name in ("DIV", "CPHASE"))
-    coarse, fine = divmod(round(_steps("ecp5", settings) * (degrees % 360) / 360), 8)
+    coarse, fine = divmod(nearest_phase("ecp5", settings, degrees).phase, 8)
     return replace(settings, parameters=settings.parameters | {
         "CLKOS2_DIV": divider, "CLKOS2_CPHASE": phase + coarse, "CLKOS2_FPHASE": fine,
         "CLKOS2_ENABLE": "ENABLED",
@@ -235,8 +237,7 @@ def gowin_shifted(settings: Pll, degrees: float) -> Pll:
 
     Source: Gowin UG286, Clock: rPLL, PSDA_SEL and DUTYDA_SEL.
     """
-    steps = _steps("gowin", settings)
-    step = round(steps * (degrees % 360) / 360) % steps
+    step = nearest_phase("gowin", settings, degrees).phase
     return replace(settings, parameters=settings.parameters | {
         "PSDA_SEL": f"{step:04b}", "DUTYDA_SEL": "1000", "DYN_DA_EN": "false",
     })
@@ -247,15 +248,15 @@ def shifted(family: str, settings: Pll, degrees: float) -> Pll:
     return {"ecp5": ecp5_shifted, "gowin": gowin_shifted}[family](settings, degrees)
 
 
-def nearest_phase(family: str, settings: Pll, degrees: float) -> float:
-    """The phase that `shifted` sets: the nearest step, in degrees."""
-    steps = _steps(family, settings)
-    return round(steps * (degrees % 360) / 360) % steps * 360 / steps
+def moves(family: str) -> bool:
+    """Whether the phase of `shifted` can move while the clocks run."""
+    return family == "ecp5"
 
 
-def _steps(family, settings):
-    """The steps of a phase in a period."""
-    return 8 * settings.parameters[f"{_output(settings)}_DIV"] if family == "ecp5" else 16
+def nearest_phase(family: str, settings: Pll, degrees: float) -> SdramPhase:
+    """The phase that `shifted` sets: the step nearest to ``degrees``."""
+    steps = 8 * settings.parameters[f"{_output(settings)}_DIV"] if family == "ecp5" else 16
+    return SdramPhase(round(steps * (degrees % 360) / 360) % steps, steps)
 
 
 def _output(settings):

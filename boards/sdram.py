@@ -5,8 +5,11 @@ from amaranth.hdl import ClockDomain, ClockSignal, IOPort
 from amaranth.lib import io
 from amaranth.lib.wiring import connect
 
+from weft.boards import pll
 from weft.boards.board import Board, Ports
+from weft.boards.memory import sdram_phase
 from weft.hw.sdram.controller import SdramController
+from weft.hw.sdram.phase import connect_controller
 
 __all__ = ["add_sdram"]
 
@@ -21,7 +24,7 @@ _OUTPUTS = {"cke": "clk_en", "ba": "ba", "a": "a", "dqm": "dqm"}
 _INVERTED = {"cs_n": "cs", "ras_n": "ras", "cas_n": "cas", "we_n": "we"}
 
 
-def add_sdram(m, ports: Ports, board: Board, config, memory, clock):
+def add_sdram(m, ports: Ports, board: Board, config, memory, clock, step):
     """Add the controller of the program memory of ``config`` and the pads of its chip to ``m``.
 
     All signals but the clock have a register in their pad. Those of outputs start at 0, so CKE is
@@ -39,12 +42,18 @@ def add_sdram(m, ports: Ports, board: Board, config, memory, clock):
         The port of the accelerator.
     clock : Signal
         That of the chip; it has `Sdram.phase`.
+    step : Signal
+        To the PLL: its falling edge moves this clock, if `weft.boards.pll.moves`.
     """
     chip = board.sdram.chip
     m.submodules.sdram = controller = SdramController(
         chip, chip.timing(board.clock), data_bytes=config.beat_bytes, pads=True
     )
-    connect(m, memory, controller.axi)
+    if pll.moves(board.device.flow.name):
+        register = connect_controller(m, config, memory, controller, sdram_phase(board))
+        m.d.comb += step.eq(register.step)
+    else:
+        connect(m, memory, controller.axi)
     m.domains.sdram = ClockDomain(reset_less=True)
     m.d.comb += ClockSignal("sdram").eq(clock)
 

@@ -3,12 +3,18 @@
 from weft.language_core.config import LanguageCoreConfig
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.cycles import ProgramTiming
-from weft.sdram import SDRAM_CHIPS, SdramChip
+from weft.sdram import SDRAM_CHIPS, SdramChip, SdramPhase
 
-__all__ = ["SDRAM_MHZ", "chip_macros", "simulated_chip", "simulated_memory"]
+__all__ = [
+    "PHASE", "RIGHT_PHASES", "SDRAM_MHZ", "chip_macros", "simulated_chip", "simulated_memory",
+]
 
 _Config = NetworkCoreConfig | LanguageCoreConfig
 SDRAM_MHZ = 100  # the clock of a simulated core, as its SDRAM sees it
+# The phase of the clock of a simulated chip, and those with which its words arrive: as on a board
+# with a delay of some nanoseconds to the chip and back.
+PHASE = SdramPhase(48, 64)
+RIGHT_PHASES = range(30, 61)
 
 
 def simulated_chip(config: _Config) -> SdramChip | None:
@@ -45,5 +51,8 @@ def chip_macros(chip: SdramChip | None) -> list[str]:
         "period_2", "rcd", "rp", "ras", "rc", "rrd", "rfc", "wr", "ras_max", "power_up",
         "retention",
     )}
-    values = sizes | times | {"period": round(1e6 / SDRAM_MHZ)}
+    values = sizes | times | {
+        "period": round(1e6 / SDRAM_MHZ), "first_phase": RIGHT_PHASES[0],
+        "last_phase": RIGHT_PHASES[-1],
+    }
     return [f"SDRAM_{name.upper()}={value}" for name, value in values.items()]

@@ -12,7 +12,7 @@ from weft.host.board import BoardTransport
 from weft.host.link import FramedTransport
 from weft.network_core.config import NetworkCoreConfig
 from weft.sim import build, verilated
-from weft.sim.sdram import SDRAM_MHZ, chip_macros, simulated_chip
+from weft.sim.sdram import PHASE, SDRAM_MHZ, chip_macros, simulated_chip
 
 __all__ = [
     "ACK_TIMEOUT", "DIVISOR", "SimBoardTransport", "SimTransport", "start", "wait_or_kill",
@@ -128,7 +128,7 @@ def _with_memory(config, divisor, chip):
     from weft.hw.serial.sdram_accelerator import SdramAccelerator
 
     return SdramAccelerator(
-        config, divisor=divisor, chip=chip, timing=chip.timing(SDRAM_MHZ)
+        config, divisor=divisor, chip=chip, timing=chip.timing(SDRAM_MHZ), phase=PHASE
     )
 
 

@@ -77,7 +77,7 @@ class Ecp5Flow(Flow):
     def pll(self, source, clock):
         return pll.ecp5(source, clock)
 
-    def add_pll(self, m, pin, settings, *, at_pad, clk, lock, shifted=None):
+    def add_pll(self, m, pin, settings, *, at_pad, clk, lock, shifted=None, step=None):
         m.submodules.pin = buffer = io.Buffer("i", pin)
         feedback = clk
         outputs = {"o_CLKOP": clk}
@@ -85,7 +85,11 @@ class Ecp5Flow(Flow):
             feedback = Signal(name="pll_feedback")
             outputs = {"o_CLKOP": feedback, "o_CLKOS": clk}
         if shifted is not None:
-            outputs["o_CLKOS2"] = shifted
+            # PHASESEL 1 is CLKOS2, PHASEDIR 0 is later (Lattice FPGA-TN-02200, dynamic phase).
+            outputs |= {
+                "o_CLKOS2": shifted, "p_DPHASE_SOURCE": "ENABLED", "i_PHASESEL0": 1,
+                "i_PHASESEL1": 0, "i_PHASEDIR": 0, "i_PHASESTEP": step, "i_PHASELOADREG": 0,
+            }
         m.submodules.pll = Instance(
             "EHXPLLL", **{f"p_{name}": value for name, value in settings.parameters.items()},
             **{f"a_{name}": value for name, value in LOOP_FILTER.items()},

@@ -82,10 +82,12 @@ class Flow:
         """The settings of a PLL from ``source`` to ``clock`` MHz; PllError if it has none."""
         raise NotImplementedError
 
-    def add_pll(self, m, pin, settings, *, at_pad: bool, clk, lock, shifted=None):
+    def add_pll(self, m, pin, settings, *, at_pad: bool, clk, lock, shifted=None,
+                step=None):
         """Add a PLL that drives ``clk`` and ``lock``; returns the clock of the start-up counter.
 
         ``at_pad``: the clock's pin is the one next to the PLL. ``shifted``: the second clock, for
-        the settings of `weft.boards.pll.shifted`.
+        the settings of `weft.boards.pll.shifted`. ``step``: its falling edge makes this clock
+        later by a step, if `weft.boards.pll.moves`.
         """
         raise NotImplementedError

@@ -239,6 +239,8 @@ class SdramController(wiring.Component):
     axi : In, `Axi4`
     ar_foreign, aw_foreign : In, 1 bit each, valid with the address
         The burst has another kind or size, so it is refused. 0 for a master with `Axi4`.
+    again : In, 1 bit
+        As of `Scheduler`.
     pins : Out, `SdramPins`
 
     Raises
@@ -259,7 +261,7 @@ class SdramController(wiring.Component):
         self.access = Access(chip, data_bytes=data_bytes)
         super().__init__({
             "axi": In(Axi4(data_bytes=data_bytes)), "ar_foreign": In(1), "aw_foreign": In(1),
-            "pins": Out(SdramPins(chip)),
+            "again": In(1), "pins": Out(SdramPins(chip)),
         })
 
     @property
@@ -286,6 +288,7 @@ class SdramController(wiring.Component):
         r, w = self.axi.r, self.axi.w.payload
         m.d.comb += [
             bursts.ar_foreign.eq(self.ar_foreign), bursts.aw_foreign.eq(self.aw_foreign),
+            scheduler.again.eq(self.again),
             scheduler.request.eq(bursts.request), scheduler.offered.eq(bursts.offered),
             bursts.taken.eq(scheduler.taken),
             writes.load.eq(bursts.load), writes.beat.eq(w.data), writes.strb.eq(w.strb),

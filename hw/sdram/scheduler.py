@@ -142,7 +142,9 @@ class Scheduler(wiring.Component):
 
     If DQM of the chip is not wired, each word of a write has a WRITE of its own.
 
-    After a reset the chip is set up: PRECHARGE, refreshes, LOAD MODE REGISTER. Requests wait.
+    After a reset the chip is set up: PRECHARGE, refreshes, LOAD MODE REGISTER. Requests wait. It is
+    set up once more after its clock has moved: until then it may have taken other commands than
+    those of the pins.
 
     Parameters
     ----------
@@ -162,6 +164,8 @@ class Scheduler(wiring.Component):
         A read is inside, and not all of its accesses have started.
     room : In, 1 bit
         The words of one more access can be received.
+    again : In, 1 bit
+        Pulse, while no request is inside: set the chip up once more.
     read_start : Out, 1 bit
         Pulse: an access of a read starts.
     command, ba, a : Out
@@ -182,7 +186,7 @@ class Scheduler(wiring.Component):
         self.layout = Request(chip, data_bytes=data_bytes)
         super().__init__({
             "request": In(self.layout), "offered": In(1), "taken": Out(1), "reading": Out(1),
-            "room": In(1), "read_start": Out(1),
+            "room": In(1), "again": In(1), "read_start": Out(1),
             "command": Out(Command, init=Command.NOP), "ba": Out(range(chip.banks)),
             "a": Out(max(11, ceil_log2(chip.rows))),
             "read_word": Out(1), "write_word": Out(1), "last": Out(1), "ready": Out(1),
@@ -247,6 +251,8 @@ class Scheduler(wiring.Component):
                     m.next = "RUN"
         if not self.chip.masks:
             self._write_next(m, more)
+        with m.If(self.again):
+            m.d.sync += self.ready.eq(0)
         return m
 
     def _write_next(self, m, more):
@@ -261,6 +267,8 @@ class Scheduler(wiring.Component):
     def _refreshes(self, m, inside):
         """Count the refreshes that are due; they are wanted if they are many, or nothing else is.
 
+        They are wanted, too, to set the chip up.
+
         ``inside`` tells whether a request or an access is inside.
         """
         interval, postponed = self.timing.refresh, self.timing.postponed
@@ -270,7 +278,9 @@ class Scheduler(wiring.Component):
             tick.eq(passed == interval - 2),
             passed.eq(Mux(tick, 0, passed + 1)),
             refresh.due.eq(refresh.due + tick - refresh.made),
-            refresh.want.eq((refresh.due >= postponed) | (refresh.due != 0) & ~inside),
+            refresh.want.eq(
+                (refresh.due >= postponed) | (refresh.due != 0) & ~inside | ~self.ready
+            ),
         ]
         return refresh
 

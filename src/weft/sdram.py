@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
-__all__ = ["SDRAM_CHIPS", "SdramChip", "SdramTiming"]
+__all__ = ["SDRAM_CHIPS", "SdramChip", "SdramPhase", "SdramTiming"]
 
 # Refreshes that a controller postpones at most, to close the rows once for all of them. More of
 # them save nothing that matters, and take longer at once.
@@ -110,6 +111,50 @@ class SdramTiming:
         ``1 - gap / (postponed * refresh)``: rows that follow open behind the words before.
         """
         return 1 - self.gap / (self.postponed * self.refresh)
+
+
+@dataclass(frozen=True)
+class SdramPhase:
+    """How late the clock of a chip is, in steps of a PLL.
+
+    The host of a board reads it behind the program memory, and moves it there:
+    `weft.hw.sdram.phase.PhaseRegister`.
+
+    Attributes
+    ----------
+    phase : int
+        Steps: 0 to ``steps - 1``.
+    steps : int
+        Steps of a period: at most ``2**BITS``.
+    """
+
+    phase: int
+    steps: int
+
+    BITS: ClassVar[int] = 10
+    _MARK: ClassVar[int] = 0x5D7  # in the highest bits: a word of a memory seldom has it
+
+    @staticmethod
+    def place(program_bytes: int) -> int:
+        """The address bit of the register: no address in the program memory has it."""
+        return (program_bytes - 1).bit_length()
+
+    @property
+    def word(self) -> int:
+        """The 32 bits that the host reads: the phase in the lowest bits, ``steps - 1``, a mark."""
+        return (self._MARK << self.BITS | self.steps - 1) << self.BITS | self.phase
+
+    @classmethod
+    def of_word(cls, word: int) -> SdramPhase | None:
+        """The phase of a word; None if the word is of a memory."""
+        mask = (1 << cls.BITS) - 1
+        found = cls(word & mask, (word >> cls.BITS & mask) + 1)
+        return found if found.word == word and found.phase < found.steps else None
+
+    @property
+    def degrees(self) -> float:
+        """Degrees of a period."""
+        return 360 * self.phase / self.steps
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -90,9 +90,9 @@ def test_the_nearest_phase_is_a_step():
     """Of 45 degrees / 6 on an ECP5 at 95.8333 MHz, and of 22.5 degrees on a Gowin FPGA."""
     ecp5, gowin = pll.ecp5(25, 95.8333), pll.gowin(27, 102)
     for degrees, wanted in ((0, 0), (90, 90), (93, 90), (270, 270), (94, 97.5), (358, 0)):
-        assert pll.nearest_phase("ecp5", ecp5, degrees) == wanted
+        assert pll.nearest_phase("ecp5", ecp5, degrees).degrees == wanted
     for degrees, wanted in ((270, 270), (33, 22.5), (34, 45), (350, 0)):
-        assert pll.nearest_phase("gowin", gowin, degrees) == wanted
+        assert pll.nearest_phase("gowin", gowin, degrees).degrees == wanted
 
 
 # The same, -d "GW1NR-9 C6/I5".

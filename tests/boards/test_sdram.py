@@ -8,7 +8,7 @@ from amaranth.hdl import ClockDomain, ClockSignal, Module, Signal
 from amaranth.lib import wiring
 from rejects import rejects
 
-from weft.boards.bitstream import prepare
+from weft.boards.bitstream import Clock, prepare
 from weft.boards.board import BoardError, Ports
 from weft.boards.catalog import BOARDS
 from weft.boards.memory import Sdram
@@ -54,6 +54,7 @@ class Only(wiring.Component):
     def __init__(self, board, config=CORE):
         self.board = board
         self.config = config
+        self.step = Signal()
         super().__init__({})
 
     def elaborate(self, platform):
@@ -62,7 +63,17 @@ class Only(wiring.Component):
         clock, shifted = Signal(), Signal()
         m.d.comb += ClockSignal().eq(clock)
         memory = Axi4(data_bytes=self.config.beat_bytes).create()
-        add_sdram(m, Ports(platform), self.board, self.config, memory, shifted)
+        add_sdram(m, Ports(platform), self.board, self.config, memory, shifted, self.step)
+        return m
+
+
+class Clocked(Only):
+    """The same with the PLL of the board."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.submodules.clock = clock = Clock(self.board, sdram=True)
+        m.d.comb += clock.step.eq(self.step)
         return m
 
 
@@ -88,6 +99,21 @@ def test_all_signals_have_registers_in_their_pads(name, pins, word):
     cells = {kind: rtlil.count(f"cell \\{kind} ") for kind in ("OFS1P3DX", "IFS1P3DX", "ODDRX1F")}
     # The value of all outputs but the clock, and the direction of each pin.
     assert cells == {"OFS1P3DX": 2 * pins - 1, "IFS1P3DX": word, "ODDRX1F": 1}
+
+
+@pytest.mark.parametrize(("name", "moves"), [("icepi-zero", True), ("tang-nano-20k", False)])
+def test_the_clock_of_the_chip_moves_on_an_ecp5(name, moves):
+    """Lattice FPGA-TN-02200: PHASESEL 01 is CLKOS2, and its phase is that of the ports."""
+    board = BOARDS[name].built_for("networks-sdram")
+    plan = board.platform().prepare(Clocked(board, board.config), "top", emit_src=False)
+    rtlil = plan.files["top.il"]
+    assert rtlil.count("cell \\EHXPLLL ") == moves
+    assert ("parameter \\DPHASE_SOURCE \"ENABLED\"\n" in rtlil) == moves
+    pins = dict(re.findall(r"connect \\(PHASE\w+) (.*)\n", rtlil))
+    assert pins.pop("PHASESTEP", "").startswith("\\") == moves
+    assert pins == ({
+        "PHASESEL0": "1'1", "PHASESEL1": "1'0", "PHASEDIR": "1'0", "PHASELOADREG": "1'0",
+    } if moves else {})
 
 
 def test_a_chip_in_the_package_of_the_fpga():

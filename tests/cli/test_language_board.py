@@ -16,12 +16,14 @@ from golden_network_board import PipedNetworkBoard
 from language_programs import CORE, small_program
 from network_cores import network_core_config
 from pty_port import Pty
+from sdram_phases import MovedClock
 
 from weft.cli import language, main
 from weft.hints import visible
 from weft.host.board import BoardTransport
 from weft.language_core.config import LanguageCoreConfig
 from weft.language_core.descriptors import CoreError
+from weft.sdram import SdramPhase
 
 COMMAND = ["run", "small.weft", "--on", "/dev/board", "--prompt", "the sand", "--tokens", "9"]
 
@@ -303,15 +305,31 @@ def test_selftest_of_an_sdram(said, monkeypatch, name, broken, failures):
     board = PipedLanguageBoard(replace(CORE, program_words=64), None)
     if name:
         setattr(board, name, broken)
+    board.clock = MovedClock(SdramPhase(12, 16), range(8, 15))
     _opens(monkeypatch, board)
     out, _ = said(int(name is not None), "selftest", "/dev/board")
     lines = out.splitlines()
+    if name is None:
+        assert "180 to 315 degrees pass; the middle is 247.5" in out
+        assert "........#######.\n            ^ 270 degrees, as built\n" in out
     for check in SDRAM_CHECKS:
         [row] = [line.split() for line in lines if f"program memory, {check}  " in line]
         assert row[-1] == ("NO" if check in failures else "yes")
         if failures.get(check):
             [line] = [line for line in lines if line.startswith(f"program memory, {check}: ")]
             assert failures[check] in line
+
+
+def test_selftest_of_a_wrong_phase(said, monkeypatch):
+    monkeypatch.setattr("weft.host.memory_test._REST", 0)
+    board = PipedLanguageBoard(replace(CORE, program_words=64), None)
+    board.clock = MovedClock(SdramPhase(12, 16), range(1, 8))
+    _opens(monkeypatch, board)
+    out, _ = said(1, "selftest", "/dev/board")
+    assert (
+        "program memory, phase of its clock: the phase of 270 degrees fails; build with"
+        " --sdram-phase 90, the middle of those that pass\n"
+    ) in out
 
 
 def test_selftest_of_an_sdram_that_does_not_answer(said, monkeypatch):

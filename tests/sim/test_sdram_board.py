@@ -29,9 +29,15 @@ from weft.models.network_core.runners import GoldenRunner
 from weft.models.target import NetworkTarget
 from weft.network_core.cycles import ProgramTiming
 from weft.network_core.descriptors import split
-from weft.sdram import SDRAM_CHIPS
+from weft.sdram import SDRAM_CHIPS, SdramPhase
 from weft.sim import transport
-from weft.sim.sdram import SDRAM_MHZ, simulated_chip, simulated_memory
+from weft.sim.sdram import (
+    PHASE,
+    RIGHT_PHASES,
+    SDRAM_MHZ,
+    simulated_chip,
+    simulated_memory,
+)
 from weft.sim.transport import ACK_TIMEOUT, SimBoardTransport, start, wait_or_kill
 
 pytestmark = pytest.mark.slow
@@ -147,8 +153,13 @@ def test_the_self_test_of_a_board(monkeypatch, tmp_path, capsys):
     assert design_from_toml(file) == PROGRAM
     assert main(["selftest", "board", "--config", str(file)]) == 0
     said = capsys.readouterr().out
-    for check in ("data lines", "address lines", "sample", "byte enables", "refresh", "patterns"):
+    for check in (
+        "phase of its clock", "data lines", "address lines", "sample", "byte enables", "refresh",
+        "patterns",
+    ):
         assert f"program memory, {check}: passed" in said
+    first, last = (SdramPhase(RIGHT_PHASES[n], PHASE.steps).degrees for n in (0, -1))
+    assert f"{first:g} to {last:g} degrees pass" in said
 
 
 class Wire:

@@ -38,6 +38,8 @@ class PipedLanguageBoard(PipedBoard, GoldenNetworkBoard):
         The program memory keeps no bytes.
     lines, kept : callable
         Of the program memory: the numbers of the words that it finds, and what it keeps of words.
+    clock : MovedClock or None
+        As of `GoldenNetworkBoard`.
     stuck : bool
         It computes no further position.
     how : Sampling
@@ -51,6 +53,7 @@ class PipedLanguageBoard(PipedBoard, GoldenNetworkBoard):
         self.memories = [np.full(size, 0x5A, np.uint8) for size in (128 * config.words, 4096, 2048)]
         self.program = np.full((config.program_words, 128), 0xA5, np.uint8)
         self.lines = self.kept = lambda values: values
+        self.clock = None
         self.full = self.damaged = self.stuck = self.started = self.forgetful = False
         self.reset()
 
@@ -105,11 +108,18 @@ class PipedLanguageBoard(PipedBoard, GoldenNetworkBoard):
         assert fields["main_0"] == fields["count_1"] == self.limit == 1
         main = self.memories[0].reshape(-1, 128)[fields["main"] :][:count]
         assert fields["main"] > 0 and len(main) == count
+        if self.clock and fields["program"] >= len(self.program):
+            if transfer == Transfer.LOAD:
+                main[:] = np.frombuffer(self.clock.register(main.size), np.uint8).reshape(-1, 128)
+            else:
+                self.clock.step()
+            return CoreError.NONE
         if fields["program"] + count > len(self.program):
             return CoreError.MEMORY
         numbers = self.lines(np.arange(fields["program"], fields["program"] + count))
         if transfer == Transfer.LOAD:
-            main[:] = self.program[numbers]
+            found = self.program[numbers]
+            main[:] = self.clock.arrive(found) if self.clock else found
         elif not self.forgetful:
             self.program[numbers] = self.kept(main)
         return CoreError.NONE

@@ -34,12 +34,14 @@ class GoldenNetworkBoard:
     aborts : int
     fails : (ListError, int) or None
         Error and job with which the next lists end.
+    clock : MovedClock or None
+        Of the SDRAM that is the program memory, if it can move.
     """
 
     start_bytes = 8  # of the payload of START
 
     def __init__(self, config):
-        self.config, self.fails = config, None
+        self.config, self.fails, self.clock = config, None, None
         self.memory = np.full(config.memory_bytes, 0x5A, np.uint8)
         self.program = np.full(config.program_bytes, 0x5A, np.uint8)
         self.place = lambda numbers: numbers  # of vectors of the program memory
@@ -122,6 +124,10 @@ class GoldenNetworkBoard:
         depth = self.config.array.depth
         data += bytes(-len(data) % depth)
         first = join(address, self.config.banks)
+        if depth * first >= len(self.program):
+            if self.clock:
+                self.clock.step()
+            return
         numbers = np.arange(first, first + len(data) // depth)
         vectors = self.kept(numbers, np.frombuffer(data, np.uint8).reshape(-1, depth))
         memory = self.program.reshape(-1, depth)
@@ -163,8 +169,11 @@ class GoldenNetworkBoard:
         depth = self.config.array.depth
         if address >> 31:
             first = join(address & ~(1 << 31), self.config.banks)
+            if depth * first >= len(self.program):
+                return self.clock.register(count) if self.clock else bytes(count)
             numbers = self.place(np.arange(first, first + -(-count // depth)))
-            return self.program.reshape(-1, depth)[numbers].tobytes()[:count]
+            found = self.program.reshape(-1, depth)[numbers]
+            return (self.clock.arrive(found) if self.clock else found).tobytes()[:count]
         first = join(address, self.config.banks) * depth
         return self.memory[first : first + count].tobytes().ljust(count, b"\0")
 

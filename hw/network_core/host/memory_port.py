@@ -21,17 +21,18 @@ __all__ = ["MemoryBytes", "MemoryPort", "PixelPlacement", "PixelWriter"]
 
 
 def _inside(block, address, inside):
-    """Whether the memory that ``block`` accesses has the vector at an address.
+    """Whether ``block`` accesses the vector at an address.
 
-    ``inside`` is the answer for the memory on the chip.
+    ``inside`` is the answer for the memory on the chip. An access behind the program memory is of
+    what lies there: on a board, a `weft.hw.sdram.phase.PhaseRegister`.
     """
     if not block.both:
         return inside
-    return Mux(block.program, in_memory(block.config, address, block.config.program_words), inside)
+    return Mux(block.program, address.bank < block.config.banks, inside)
 
 
 class MemoryBytes(wiring.Component):
-    """Reads vectors that follow each other; the bytes of addresses beyond the memory are 0.
+    """Reads vectors that follow each other; bytes beyond the memory on the chip are 0.
 
     It gives a byte a cycle. Before each vector are 2 cycles and the latency of a read.
 
@@ -130,7 +131,8 @@ class PixelPlacement(data.StructLayout):
 class PixelWriter(wiring.Component):
     """Writes each pixel as whole vectors; bytes of a vector without data are 0.
 
-    The vectors between two pixels take a cycle each. Addresses beyond the memory are not written.
+    The vectors between two pixels take a cycle each. Beyond the memory on the chip nothing is
+    written.
 
     The memory of a core with a microprogram gets zeros for a vector, and then each byte by itself:
     so no register collects a vector.

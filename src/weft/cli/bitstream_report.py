@@ -104,9 +104,10 @@ def _sdram_text(board):
     """The chip, and the phase of its clock."""
     from weft.boards.memory import sdram_phase
 
+    degrees = sdram_phase(board).degrees
     return (
-        f"SDRAM: {board.sdram.chip.name}, whose clock comes {sdram_phase(board):g} degrees after"
-        " the one of the core"
+        f"SDRAM: {board.sdram.chip.name}, whose clock comes {degrees:g} degrees after the one of"
+        " the core"
     )
 
 

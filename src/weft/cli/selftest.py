@@ -26,6 +26,7 @@ Exit code 1 if a check fails.
 """
 _TIMEOUT = 60.0  # seconds without an answer
 _READS = 40  # reads of all registers, to load the link towards the host
+_PHASE = "program memory, phase of its clock"
 
 
 def _emulated(config):
@@ -40,11 +41,15 @@ _EMULATED = PerKind(product=lambda config: config, network=_emulated)
 
 @dataclasses.dataclass(frozen=True)
 class Check:
-    """One row of the table; ``failure`` is None if the check passed."""
+    """One row of the table; ``failure`` is None if the check passed.
+
+    A ``picture`` is printed below the table.
+    """
 
     name: str
     details: str
     failure: str | None
+    picture: str = ""
 
 
 def add(parser):
@@ -95,7 +100,7 @@ def _is_language(transport):
 def _language_checks(transport, design, args, show):
     """The checks of a language core; the transport is closed after them."""
     from weft.host.language_driver import LanguageDriver
-    from weft.host.memory_test import test_of_words
+    from weft.host.memory_test import sweep_phases_of_words, test_of_words
     from weft.language_core.config import WORD_BYTES
 
     try:
@@ -111,15 +116,19 @@ def _language_checks(transport, design, args, show):
         ))]
         if core.program_words:
             cases += [
-                (f"program memory, {name}", case) for name, case in test_of_words(driver, args.seed)
+                (_PHASE, lambda: _phases(sweep_phases_of_words(driver))),
+                *((f"program memory, {name}", case)
+                  for name, case in test_of_words(driver, args.seed)),
             ]
         for name, case in cases:
             try:
-                details, failure = case()
+                if (found := case()) is None:
+                    continue
+                check = Check(name, *found)
             except RuntimeError as error:  # AcceleratorError, TransportError
-                details, failure = "", str(error)
-            checks.append(Check(name, details, failure))
-            show.say(f"{name}: {'passed' if failure is None else 'FAILED'}")
+                check = Check(name, "", str(error))
+            checks.append(check)
+            show.say(f"{name}: {'passed' if check.failure is None else 'FAILED'}")
     return checks
 
 
@@ -137,6 +146,9 @@ def _print(checks):
         outcome = Text("yes", "green") if passed else Text("NO", "bold red")
         table.add_row(Text(check.name), Text(check.details), outcome)
     Console().print(table)
+    for check in checks:
+        if check.picture:
+            print(check.picture, end="\n\n")
     failed = [check for check in checks if check.failure is not None]
     for check in failed:
         print(f"{check.name}: {check.failure}")
@@ -166,12 +178,18 @@ def _cases(config, transport, for_products, seed):
 
 def _program_memory(driver, seed):
     """The checks of the program memory."""
-    from weft.host.memory_test import full_test
+    from weft.host.memory_test import full_test, sweep_phases
 
     return [
-        (f"program memory, {name}", lambda _, check=check: check())
-        for name, check in full_test(driver, seed)
+        (_PHASE, lambda _: _phases(sweep_phases(driver))),
+        *((f"program memory, {name}", lambda _, check=check: check())
+          for name, check in full_test(driver, seed)),
     ]
+
+
+def _phases(sweep):
+    """(details, failure, picture) of a `weft.host.memory_test.PhaseSweep`; None without one."""
+    return sweep and (sweep.details, sweep.failure, sweep.picture)
 
 
 def _checks(accelerator, transport, for_products, args):
@@ -183,13 +201,12 @@ def _checks(accelerator, transport, for_products, args):
     yield Check("identity", f"{core.name}, {core.peak} MAC/cycle, {core.hash:08x}", None)
     for name, case in cases:
         try:
-            details, failure = case(accelerator)
+            if (found := case(accelerator)) is not None:
+                yield Check(name, *found)
         except RuntimeError as error:  # AcceleratorError, TransportError
             yield Check(name, "", str(error))
             if isinstance(error, TransportClosed):
                 return
-        else:
-            yield Check(name, details, failure)
     if hasattr(transport, "name"):
         yield Check("usage", _usage(accelerator, transport, args), None)
 

@@ -20,6 +20,7 @@ from weft.host.transport import TransportError
 from weft.language_core.config import (
     GROUPS_OF_WORD,
     PAIR_BYTES,
+    PROGRAM_BITS,
     TEXT_TOKENS,
     WORD_BYTES,
     LanguageCoreConfig,
@@ -27,6 +28,7 @@ from weft.language_core.config import (
 from weft.language_core.descriptors import CoreError, Kind, Pass, Transfer
 from weft.language_core.host_memory import UNIT_BYTES, WRITE_BYTES, Memory, address
 from weft.language_core.register_map import PROGRAM_WORDS, REGISTERS, STATE, TextState, decode
+from weft.sdram import SdramPhase
 
 __all__ = ["NO_TOKEN", "LanguageDriver"]
 
@@ -213,6 +215,27 @@ class LanguageDriver:
             with self._transaction():
                 equal &= self._has(GROUPS_OF_WORD, piece)
         return equal
+
+    def move_sdram_phase(self, steps: int) -> SdramPhase | None:
+        """Make the clock of a board's SDRAM later by 0 or 1 steps, and return its phase.
+
+        After a step the contents of the SDRAM may be lost, and those of the main memory always.
+        None, with 0 steps, if the clock cannot move. Raises TransportError if the connection
+        failed.
+        """
+        register = (1 << SdramPhase.place(self.config.program_bytes)) // WORD_BYTES
+        if register >> PROGRAM_BITS:  # behind all addresses of the core
+            return None
+        if steps:
+            self._move(Transfer.STORE, WORD_BYTES, main=1, program=register)
+        try:
+            self._move(Transfer.LOAD, WORD_BYTES, main=1, program=register)
+        except AcceleratorError:  # nothing is behind the memory
+            return None
+        word = self.read_main(GROUPS_OF_WORD, WORD_BYTES)
+        if word != word[:4] * (WORD_BYTES // 4):
+            return None
+        return SdramPhase.of_word(int.from_bytes(word[:4], "little"))
 
     def _through_main(self, first, data):
         """Parts of words of the program memory, as large as the main memory behind the list."""

@@ -2,14 +2,19 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from weft.frames import MAX_CHECK
 from weft.language_core.config import WORD_BYTES
 from weft.network_core.descriptors import split
+from weft.sdram import SdramPhase
 
-__all__ = ["Check", "full_test", "quick_test", "test_of_words"]
+__all__ = [
+    "Check", "PhaseSweep", "full_test", "quick_test", "sweep_phases",
+    "sweep_phases_of_words", "test_of_words",
+]
 
 # Returns details, and what is wrong: None if the memory has passed.
 Check = Callable[[], tuple[str, str | None]]
@@ -17,6 +22,7 @@ Check = Callable[[], tuple[str, str | None]]
 _SAMPLE = 32  # vectors of the quick test that lie anywhere
 _REST = 1.0  # seconds without an access: 15 times as long as a row of an SDRAM keeps its bits
 _SEED = 1
+_PIECE = 256  # bytes at each place, in the test of a phase
 _PATTERNS = 0x55, 0xAA, 0x33, 0xCC, 0x0F, 0xF0  # bytes: bits beside equal and other ones
 
 
@@ -73,6 +79,111 @@ def test_of_words(driver, seed: int = _SEED) -> list[tuple[str, Check]]:
         ("refresh", lambda: _refresh(memory)),
         ("patterns", lambda: _patterns(memory, seed)),
     ]
+
+
+@dataclass(frozen=True)
+class PhaseSweep:
+    """What a memory does with each phase of its clock.
+
+    Attributes
+    ----------
+    built : SdramPhase
+        That of the bitstream.
+    passed : tuple of bool
+        Of each step of a period, whether the memory keeps what is written.
+    """
+
+    built: SdramPhase
+    passed: tuple[bool, ...]
+
+    @property
+    def details(self) -> str:
+        """The phases that pass, and their middle."""
+        runs = self._runs()
+        if not runs:
+            return f"none of {len(self.passed)} phases passes"
+        text = ", ".join(f"{self._degrees(first):g} to {self._degrees(last):g}"
+                         for first, last in runs)
+        return f"{text} degrees pass; the middle is {self._degrees(self._middle(runs)):g}"
+
+    @property
+    def failure(self) -> str | None:
+        """What is wrong; None if the phase of the bitstream passes."""
+        if self.passed[self.built.phase]:
+            return None
+        runs = self._runs()
+        advice = "no phase passes: the memory or its wires are broken" if not runs else (
+            f"build with --sdram-phase {round(self._degrees(self._middle(runs)))}, the middle of"
+            " those that pass"
+        )
+        return f"the phase of {self.built.degrees:g} degrees fails; {advice}"
+
+    @property
+    def picture(self) -> str:
+        """A character for each step: whether it passes; below it, the phase of the bitstream."""
+        bar = "".join(".#"[passes] for passes in self.passed)
+        last = self._degrees(len(self.passed) - 1)
+        return (
+            f"phases of the SDRAM's clock, 0 to {last:g} degrees: # passes, . fails\n{bar}\n"
+            f"{' ' * self.built.phase}^ {self.built.degrees:g} degrees, as built"
+        )
+
+    def _degrees(self, step):
+        return SdramPhase(step % len(self.passed), len(self.passed)).degrees
+
+    def _runs(self):
+        """First and last step of each run of phases that pass; it may end in the next period."""
+        steps, passed = len(self.passed), self.passed * 2
+        if all(passed):
+            return [(0, steps - 1)]
+        firsts = [n for n in range(steps) if passed[n] and not passed[n - 1]]
+        return [(first, passed.index(False, first) - 1) for first in firsts]
+
+    @staticmethod
+    def _middle(runs):
+        """The middle of the longest run."""
+        first, last = max(runs, key=lambda run: run[1] - run[0])
+        return (first + last) // 2
+
+
+def sweep_phases(driver) -> PhaseSweep | None:
+    """Test the memory with each phase of its clock; at the end it has that of the bitstream.
+
+    The contents of the memory are lost.
+
+    Parameters
+    ----------
+    driver : NetworkDriver
+        With a program memory.
+
+    Returns
+    -------
+    PhaseSweep or None
+        None if the clock has a fixed phase.
+    """
+    return _sweep(driver, _Vectors(driver))
+
+
+def sweep_phases_of_words(driver) -> PhaseSweep | None:
+    """The same with a `weft.host.language_driver.LanguageDriver`; its main memory is lost, too."""
+    return _sweep(driver, _Words(driver))
+
+
+def _sweep(driver, memory):
+    built = driver.move_sdram_phase(0)
+    if built is None:
+        return None
+    passed = {}
+    try:
+        for n in range(built.steps):
+            passed[(built.phase + n) % built.steps] = _keeps(memory, n)
+            driver.move_sdram_phase(1)
+    finally:  # after an error, or an interrupt, the clock has any phase
+        for _ in range(built.steps):
+            if driver.move_sdram_phase(0) == built:
+                break
+            driver.move_sdram_phase(1)
+    return PhaseSweep(built, tuple(passed[n] for n in range(built.steps)))
 
 
 class _Units:
@@ -267,6 +378,16 @@ def _refresh(memory):
     wrong = int((np.frombuffer(data, np.uint8) != np.frombuffer(found, np.uint8)).sum())
     failure = f"{wrong:,} of {size:,} bytes are wrong after {_REST:g} s" if wrong else None
     return f"{size:,} bytes for {_REST:g} s", failure
+
+
+def _keeps(memory, seed):
+    """Whether units at both ends of the memory, and between them, keep what is written."""
+    units = max(1, _PIECE // memory.depth)
+    places = [(memory.count - units) * n // 3 for n in range(4)]
+    data = [np.random.default_rng([seed, n]).bytes(units * memory.depth) for n in places]
+    for place, piece in zip(places, data, strict=True):
+        memory.write(place, piece)
+    return all(memory.has(place, piece) for place, piece in zip(places, data, strict=True))
 
 
 def _patterns(memory, seed):

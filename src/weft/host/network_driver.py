@@ -17,6 +17,7 @@ from weft.host.transport import TransportError, TransportTimeout
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import ListReport, NetworkState, join, split
 from weft.network_core.register_map import REGISTERS, decode
+from weft.sdram import SdramPhase
 
 __all__ = ["NetworkDriver"]
 
@@ -364,6 +365,17 @@ class NetworkDriver:
         first = self._program_byte(address, len(data))
         with self._transaction():
             return self._has(first, data)
+
+    def move_sdram_phase(self, steps: int) -> SdramPhase | None:
+        """Make the clock of a board's SDRAM later by 0 or 1 steps, and return its phase.
+
+        After a step the contents of the SDRAM may be lost. None, with 0 steps, if the clock cannot
+        move. Raises TransportError if the connection failed.
+        """
+        if not self.program_bytes:
+            return None
+        with self._transaction():
+            return self._transport.move_sdram_phase(steps, self._timeout)
 
     def _has(self, first, data):
         crc = self._transport.program_crc(first, len(data), self._timeout)

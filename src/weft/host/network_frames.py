@@ -9,6 +9,7 @@ from weft.host.link import Frame
 from weft.host.transport import TransportError
 from weft.network_core.config import NetworkCoreConfig
 from weft.network_core.descriptors import ListError, ListReport, NetworkState, split
+from weft.sdram import SdramPhase
 
 __all__ = ["REFUSED", "MemoryLayout", "NetworkFrames", "NetworkTransport", "status_of"]
 
@@ -64,6 +65,12 @@ class NetworkTransport(Protocol):
         """Return the CRC-32 of at most `weft.frames.MAX_CHECK` bytes of the program memory.
 
         None for a memory that the host writes itself, without a link.
+        """
+
+    def move_sdram_phase(self, steps: int, timeout: float) -> SdramPhase | None:
+        """Make the clock of a board's SDRAM later by 0 or 1 steps, and return its phase.
+
+        None without such a clock.
         """
 
     def restart_lists(self, timeout: float) -> None:
@@ -165,6 +172,16 @@ class NetworkFrames:
         if len(data) != 4:
             raise TransportError(f"expected 4 bytes of a CRC, received {len(data)}")
         return int.from_bytes(data, "little")
+
+    def move_sdram_phase(self, steps: int, timeout: float) -> SdramPhase | None:
+        """Write a byte behind the program memory; return what lies there, if it is a phase."""
+        register = 1 << SdramPhase.place(self._core.program_bytes)
+        if steps:
+            self.write_program(register, bytes(1), timeout)
+        # Two beats are equal, so that no word of a memory is taken for a phase.
+        size = self._core.beat_bytes
+        first, second = (self.read_program(register + n * size, 4, timeout) for n in range(2))
+        return SdramPhase.of_word(int.from_bytes(first, "little")) if first == second else None
 
     def _program_address(self, offset):
         """Return the address, in a frame, of the vector with byte ``offset``."""

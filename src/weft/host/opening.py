@@ -86,6 +86,9 @@ class NetworkMmioTransport(RegisterTransport):
     def program_crc(self, offset: int, size: int, timeout: float) -> None:
         """Return None: this memory is the one of the host."""
 
+    def move_sdram_phase(self, steps: int, timeout: float) -> None:
+        """Return None: this memory is the one of the host."""
+
     def _program_memory(self):
         self._check()
         if self._program is None:
