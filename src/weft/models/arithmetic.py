@@ -1,4 +1,8 @@
-"""Types of operands as the core has them, and the sums of products with zero points."""
+"""Operands as the core has them, and what follows a product: zero points, bias, rescaling.
+
+In shapes, ``count`` is the number of products A[m, k] x B[k, n] that an operator becomes
+(`weft.models.lowering`). int64 [count or 1, n] is the same for all products if it has one row.
+"""
 
 from dataclasses import dataclass
 
@@ -16,13 +20,19 @@ __all__ = [
     "lane_results", "shifted_zero",
 ]
 
-
+# The lanes multiply by normal numbers. A smaller scale gives 0 for every sum, and so does this one.
 _MIN_NORMAL = np.finfo(np.float32).tiny
 
 
 @dataclass(frozen=True, eq=False)
 class Rescale:
     """The integers, or the float32, of a requantization, for each output channel.
+
+    ::
+
+        y = clip(round(sum * multiplier * 2**(shift - 31)) + zero, low, high)
+
+    `weft.golden.requantize.scaled` tells how each mode rounds, and the scale of mode ``onnx``.
 
     Attributes
     ----------
@@ -36,7 +46,7 @@ class Rescale:
     dtype : numpy.dtype
         int8, uint8 or int16.
     wide : bool
-        `weft.models.ir.Requantization.wide`.
+        As of `weft.models.ir.Requantization`.
     """
 
     mode: str
@@ -70,7 +80,8 @@ class Rescale:
     def entries(self, rows, constant: np.ndarray, w_zero: np.ndarray) -> np.ndarray:
         """Return the parameters for the core: `weft.host.packing.ENTRY` [count, n].
 
-        ``constant`` and ``w_zero`` are [count, n]; ``constant`` wraps to int32.
+        ``rows`` is the lowering of the operator (`weft.models.lowering`), which gives each column
+        of B its channel. ``constant`` and ``w_zero`` are [count, n]; ``constant`` wraps to int32.
         """
         entries = np.zeros(constant.shape, ENTRY)
         entries["bias"] = constant.astype(np.int32)
@@ -144,24 +155,27 @@ def host_operand(x: np.ndarray) -> np.ndarray:
 
 
 def shifted_zero(zero, dtype, *, split: bool = False):
-    """Return the zero point of an operand from the zero point of the operator's values.
+    """Return the zero point of an operand from ``zero``, that of the operator's values.
 
-    ``split``: int16 values are the sum ``256 * high + low`` of the two `core_parts`.
+    The operand of uint8 is 128 less than the value. So is the sum ``256 * high + low`` of the two
+    `core_parts` of an int16, if it is ``split`` into them.
     """
-    return zero - _HALF if dtype == np.uint8 or dtype == np.int16 and split else zero
+    is_less = dtype == np.uint8 or (dtype == np.int16 and split)
+    return zero - _HALF if is_less else zero
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class IntegerFinish:
     """Sums with zero points and bias, and their conversion to results.
 
-    ::
+    ``raw`` are the sums of the core, of products of its operands::
 
         sums = raw - x_zero * column_sums - row_sums * w_zero + k * x_zero * w_zero + bias
 
     Attributes
     ----------
     k : int
+        Products in a sum.
     x_zero : int
         Zero point of the operand A.
     w_zero : int64 [count or 1, n]
