@@ -10,7 +10,7 @@ import numpy as np
 from ml_dtypes import bfloat16
 
 from weft.golden import scaled
-from weft.host.packing import ENTRY
+from weft.host.packing import ENTRY, HALF, scale_bits, signed
 from weft.models.ir import Requantization
 from weft.models.kernels.fixed_point import multiply_wide
 from weft.quantize import onnx_scale, quantize_multiplier, tflite_scale
@@ -19,10 +19,6 @@ __all__ = [
     "FloatFinish", "IntegerFinish", "Rescale", "core_parts", "host_operand", "lane_parameters",
     "lane_results", "shifted_zero",
 ]
-
-# The lanes multiply by normal numbers. A smaller scale gives 0 for every sum, and so does this one.
-_MIN_NORMAL = np.finfo(np.float32).tiny
-
 
 @dataclass(frozen=True, eq=False)
 class Rescale:
@@ -66,8 +62,7 @@ class Rescale:
         """
         scales = requantization.x_scale, np.asarray(requantization.w_scale), requantization.y_scale
         if mode == "onnx":
-            scale = np.maximum(onnx_scale(*scales), _MIN_NORMAL)
-            multiplier, shift = np.asarray(scale, np.float32).view(np.uint32), 0
+            multiplier, shift = scale_bits(onnx_scale(*scales)), 0
         else:
             multiplier, shift = tflite_scale(*scales)
         return cls(
@@ -108,7 +103,7 @@ def lane_parameters(scale: float, mode: str) -> tuple[int, int]:
     In mode ``onnx`` the multiplier has the bits of a normal float32, and the shift is 0.
     """
     if mode == "onnx":
-        return int(np.maximum(np.float32(scale), _MIN_NORMAL).view(np.uint32)), 0
+        return int(scale_bits(np.float32(scale))), 0
     multiplier, shift = quantize_multiplier(scale)
     return int(multiplier), int(shift)
 
@@ -119,13 +114,6 @@ def lane_results(sums: np.ndarray, multiplier, shift, mode: str) -> np.ndarray:
         scale = np.asarray(multiplier).astype(np.uint32).view(np.float32)
         return scaled(sums, scale=scale, mode=mode)
     return scaled(sums, multiplier, shift, mode=mode)
-
-
-_HALF = 0x80  # uint8 - 128 is int8: the same bits with the top bit inverted
-
-
-def _signed(x):
-    return (x ^ np.uint8(_HALF)).view(np.int8)
 
 
 def core_parts(x: np.ndarray) -> list[np.ndarray]:
@@ -141,7 +129,7 @@ def core_parts(x: np.ndarray) -> list[np.ndarray]:
     ==========  =============================================================
     """
     if x.dtype == np.int16:
-        return [(x >> 8).astype(np.int8), _signed((x & 0xFF).astype(np.uint8))]
+        return [(x >> 8).astype(np.int8), signed((x & 0xFF).astype(np.uint8))]
     if x.dtype == np.float32:
         # Overflow gives infinity; a signalling NaN becomes a quiet NaN.
         with np.errstate(over="ignore", invalid="ignore"):
@@ -151,7 +139,7 @@ def core_parts(x: np.ndarray) -> list[np.ndarray]:
 
 def host_operand(x: np.ndarray) -> np.ndarray:
     """Return the operand of a product on the host: int8 for int8 and uint8, else x itself."""
-    return _signed(x) if x.dtype == np.uint8 else x
+    return signed(x) if x.dtype == np.uint8 else x
 
 
 def shifted_zero(zero, dtype, *, split: bool = False):
@@ -161,7 +149,7 @@ def shifted_zero(zero, dtype, *, split: bool = False):
     `core_parts` of an int16, if it is ``split`` into them.
     """
     is_less = dtype == np.uint8 or (dtype == np.int16 and split)
-    return zero - _HALF if is_less else zero
+    return zero - HALF if is_less else zero
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
