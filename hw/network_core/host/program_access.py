@@ -90,7 +90,7 @@ class ProgramAccess(wiring.Component):
     def _count(self, m):
         """Count the transactions of the core that are open; whether there is none.
 
-        Bursts of reads are fewer than the beats that are open: PROGRAM_BEATS, and a few that leave.
+        At most as many bursts of reads are open as beats: PROGRAM_BEATS, and a few that leave.
         One write is open at most, because the core waits for its response.
         """
         core = self.core

@@ -136,7 +136,8 @@ class AloneTop(wiring.Component):
 def classify(text: str) -> str:
     """The kind of failure, one of `weft.explore.points.FAILURES`, of a tool's error message.
 
-    The message begins with the name of the tool and a colon; what it says of itself comes after.
+    The text before the colon is ``PROGRAM failed while TASK``. It does not count, because the task
+    may be routing.
     """
     if "does not fit the" in text:
         return "overfull"
@@ -160,7 +161,7 @@ def _synthesize(point):
     start = time.monotonic()
     rtlil = to_rtlil(AloneTop(point.config), reset=point.device.flow.reset)
     netlist = Toolchain(folder()).synthesize(rtlil, point.device, Path.cwd())
-    # Place and route of such a design would fail late. Packing tells how far a design is too large.
+    # Place and route would fail. Packing still counts the cells.
     luts, capacity = min_luts(netlist.cells), point.device.capacity["LUT"]
     if luts > capacity and point.seed != PACKED:
         raise ToolchainError(

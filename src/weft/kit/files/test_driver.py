@@ -18,7 +18,7 @@ MEMORY = 1 << 18  # bytes
 DONE = 1  # bit 0 of irq_status
 # K of a panel in the smaller buffer. A larger K is split over several jobs.
 PANEL = min(DESIGN["config"][f"{side}_words"] for side in "ab") * DESIGN["config"]["depth"]
-DEEP = [(3, 5, PANEL + 1)] if PANEL <= 512 else []  # a larger one takes minutes to simulate
+DEEP = [(3, 5, PANEL + 1)] if PANEL <= 512 else []  # a larger one takes long to simulate
 
 
 class SimulatedDevice:

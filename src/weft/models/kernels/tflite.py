@@ -135,8 +135,7 @@ def _prelu_float(inputs, attributes):
 # ``reference/resize_bilinear.h``, ``reference/resize_nearest_neighbor.h``.
 
 # Rows or columns of a pool. `_taps` loops over the elements of a window, so a larger one would take
-# minutes. `weft.models.tflite.reducing` leaves it to the runtime; a file of a program is checked
-# here.
+# long. `weft.models.tflite.reducing` leaves it to the runtime; a file of a program is checked here.
 MAX_WINDOW = 256
 
 

@@ -182,7 +182,7 @@ def choose_pitches(
     size: tuple[int, int], pixel_vectors: int, readings: list[MapReading], rows: int, banks: int, *,
     dense: bool = False, linear: bool = False,
 ) -> MapPitches:
-    """Return the smallest pitches with the fewest array steps of all readings.
+    """Return small pitches with the fewest array steps of all readings.
 
     Parameters
     ----------
@@ -223,6 +223,6 @@ def choose_pitches(
             tried = pitches(pitch, row)
             costs.append((steps(tried), tried.vectors, tried))
         least = min(costs, key=lambda entry: entry[:2])
-        if least[0] <= fewest:  # a larger pitch can only take more memory
+        if least[0] <= fewest:  # no pitch takes fewer steps; a larger one seldom takes less memory
             break
     return least[2]
