@@ -17,9 +17,13 @@ def numbers(config):
 
 
 class Integers:
-    """int8 operands and int32 sums, which wrap."""
+    """int8 operands and int32 sums, which wrap.
 
-    ENTRY = ENTRY  # the epilogue parameters of a column
+    `Floats` has the same attributes: the ENTRY of parameters of a column, the EXTREMES of operands,
+    and their MINIMUM, a number whose square is as large as possible.
+    """
+
+    ENTRY = ENTRY
     EXTREMES = np.array([-128, -127, -1, 0, 1, 127], np.int8)
     MINIMUM = np.int8(-128)
 
@@ -40,7 +44,7 @@ class Integers:
         return a.sum(axis=1, dtype=np.int64)
 
     def results(self, config, flags, sums, rows, entries, table) -> np.ndarray:
-        """The results of a job, from its ``sums`` and the sums of its ``rows`` of A.
+        """The results of a job, from its ``sums`` and ``rows``, the `row_sums` of its A.
 
         ``entries`` are the parameters of its columns, ``table`` is the activation table.
         """
@@ -68,7 +72,7 @@ class Floats:
     """
 
     ENTRY = LIMITS
-    MINIMUM = bfloat16(-3e38)
+    MINIMUM = bfloat16(-3e38)  # its square overflows
     EXTREMES = np.array(
         [0x7F7F, 0xFF7F, 0x0080, 0x8080, 0x007F, 0x8001, 0x0000, 0x8000, 0x3F80, 0xBF80], np.uint16
     ).view(bfloat16)
@@ -91,7 +95,7 @@ class Floats:
         return matmul_bf16(a, b.T, start=start, flush_subnormals=self.flush)
 
     def moderate(self, rng, lines, k) -> np.ndarray:
-        """Random operands [lines, K] near 1."""
+        """Random operands [lines, K] whose sizes are near 1."""
         return self.random(rng, lines, k, "gaussian")
 
     def row_sums(self, a):
@@ -101,12 +105,12 @@ class Floats:
     def results(self, config, flags, sums, rows, entries, table) -> np.ndarray:
         """The results of a job, from its ``sums``; ``entries`` are the limits of its columns."""
         if JobFlag.CLAMP in flags:
-            sums = clamp(sums, entries["low"].copy(), entries["high"].copy())
+            sums = clamp(sums, entries["low"], entries["high"])
         return to_bfloat16(sums) if JobFlag.ROUND in flags else sums
 
 
 def _gaussian(rng, *shape):
-    """Numbers near 1, like most numbers in a network."""
+    """Numbers of both signs whose sizes are near 1, like most numbers in a network."""
     return rng.normal(size=shape).astype(bfloat16).view(np.uint16)
 
 
@@ -122,7 +126,9 @@ def _subnormal(rng, *shape):
 
 
 def _special(rng, *shape):
-    """About one number in a line is a NaN with any payload, infinity, zero, or the smallest."""
+    """About one number in a line is special: a NaN with any payload, infinity, zero, the largest
+    number, the smallest normal one or the smallest one; of any sign.
+    """
     nan = rng.integers(0x7F81, 0x8000, shape)
     other = rng.choice([0x7F80, 0x7F80, 0x0000, 0x7F7F, 0x0080, 0x0001], shape)
     special = np.where(rng.random(shape) < 0.25, nan, other) | rng.integers(0, 2, shape) << 15
@@ -137,7 +143,7 @@ def _finite(rng, exponent):
 
 
 KINDS = {"gaussian": _gaussian, "wide": _wide, "subnormal": _subnormal, "special": _special}
-# By the name of the data type: the object for a Config.
+# The layer "bench" of the registry: by the name of a data type, what makes its object of a Config.
 NUMBERS = DTYPES.layer(
     "bench", int8=lambda config: Integers(), bf16=lambda config: Floats(config.flush_subnormals)
 )

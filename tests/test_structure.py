@@ -140,6 +140,40 @@ def long_pages(root):
     return {name: size for name, size in sizes.items() if size > WORDS}
 
 
+def lost_modules(root, *folders):
+    """``package: name`` of each module in the table of a package that the package has not."""
+    found = []
+    for path, tree in trees(root, *folders).items():
+        text = ast.get_docstring(tree) or ""
+        if path.name == "__init__.py" and re.search("^module +content$", text, re.M):
+            names = re.findall(r"^(`\w+`(?:, `\w+`)*)  ", text, re.M)
+            found += [
+                f"{path.parent.relative_to(root).as_posix()}: {name}"
+                for name in re.findall(r"\w+", " ".join(names))
+                if not {name, f"{name}.py"} & {entry.name for entry in path.parent.iterdir()}
+            ]
+    return found
+
+
+def lost_references(root, *folders):
+    """``file: name`` of each ``weft.module.Name`` in backquotes without this module or name."""
+    found = []
+    for path in sources(root, *folders):
+        names = re.findall(r"`weft\.([\w.]+)`", path.read_text(encoding="utf-8"))
+        for name in names:
+            first, *rest = name.split(".")
+            place = root / first if first in ("hw", "sim", "boards") else root / "src/weft" / first
+            while rest and any((place / (rest[0] + end)).exists() for end in ("", ".py")):
+                place /= rest.pop(0)
+            module = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+            if not module.exists():  # a name of the package weft itself
+                module, rest = root / "src/weft/__init__.py", [first]
+            text = module.read_text(encoding="utf-8")
+            if rest and not re.search(rf"(?<![.\w]){rest[0]}\b", text):
+                found.append(f"{path.relative_to(root).as_posix()}: weft.{name}")
+    return found
+
+
 def test_no_elaborate_is_too_long():
     lengths = elaborates(ROOT)
     assert len(lengths) > 50
@@ -169,6 +203,14 @@ def test_pages_are_short():
 
 def test_a_package_has_each_class_name_once():
     assert repeated_classes(ROOT, *CODE) == []
+
+
+def test_tables_of_modules_name_modules():
+    assert lost_modules(ROOT, *CODE) == []
+
+
+def test_references_lead_to_names():
+    assert lost_references(ROOT, "src/weft", "hw", "sim", "boards", "verif") == []
 
 
 @pytest.mark.parametrize("page", PROSE, ids=lambda page: page.relative_to(ROOT).as_posix())
@@ -230,3 +272,18 @@ def test_a_long_page_is_seen(tmp_path):
         (tmp_path / "docs" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "docs" / name).write_text("word " * (WORDS + 1))
     assert long_pages(tmp_path) == {"docs/page.md": WORDS + 1}
+
+
+def test_a_lost_name_is_seen(tmp_path):
+    (tmp_path / "src/weft/room").mkdir(parents=True)
+    (tmp_path / "src/weft/__init__.py").write_text("load = None\n")
+    (tmp_path / "src/weft/room/__init__.py").write_text(
+        '"""A room.\n\nmodule      content\n`one`, `two`  `weft.room.one.here`\n"""\n'
+    )
+    (tmp_path / "src/weft/room/one.py").write_text(
+        '"""`weft.load`, `weft.room.one.here`, `weft.room.one.gone`, `weft.other.x`."""\nhere = 1\n'
+    )
+    assert lost_modules(tmp_path, "src/weft") == ["src/weft/room: two"]
+    assert lost_references(tmp_path, "src/weft") == [
+        "src/weft/room/one.py: weft.room.one.gone", "src/weft/room/one.py: weft.other.x",
+    ]

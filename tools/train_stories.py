@@ -36,7 +36,8 @@ OUT = Path(__file__).resolve().parent.parent / "build" / "stories"
 # That of stories260K, the smallest public model of its kind; it has 512 positions.
 SHAPE = Shape(dim=64, layers=5, heads=8, kv_heads=4, hidden=172, vocab=512, positions=256)
 STORIES, HELD_OUT, SEED = 20_000, 200, 1
-STEPS, BATCH, WINDOW, RATE, WARM_UP, DECAY = 450, 8, 160, 5e-3, 40, 0.05
+STEPS, BATCH, WINDOW = 450, 8, 160  # of the training; texts of a step; tokens of a text
+RATE, WARM_UP, DECAY = 5e-3, 40, 0.05  # largest learning rate; steps up to it; decay of weights
 BOS, EOS = 1, 2
 _WORD = re.compile(r" ?[A-Za-z]+| ?[^A-Za-z ]+")
 
@@ -56,7 +57,8 @@ def corpus() -> tuple[list[str], list[str]]:
 def tokenizer_of(texts: list[str], vocab: int) -> PieceTokenizer:
     """Byte pair encoding of the words of texts: the most frequent pair becomes a piece."""
     counts = collections.Counter(word for text in texts for word in _WORD.findall(" " + text))
-    # No byte has a token: 512 tokens are few. A prompt must be ASCII.
+    # Only printable ASCII has tokens, not each of 256 bytes: 512 tokens are few. The names of the
+    # first three are those of llama2.c.
     pieces = [b"<unk>", b"\n<s>\n", b"\n</s>\n", *(bytes([code]) for code in range(32, 127))]
     scores = [0.0] * len(pieces)
     words = {word: [c.encode() for c in word] for word in sorted(counts)}
@@ -66,7 +68,7 @@ def tokenizer_of(texts: list[str], vocab: int) -> PieceTokenizer:
             for pair in zip(parts, parts[1:], strict=False):
                 pairs[pair] += counts[word]
         (left, right), _ = min(pairs.items(), key=lambda item: (-item[1], item[0]))
-        scores.append(-float(len(pieces)))
+        scores.append(-float(len(pieces)))  # an encoder merges the pair with the highest score
         pieces.append(left + right)
         for word, parts in words.items():
             words[word] = _merged(parts, left, right)
@@ -74,13 +76,14 @@ def tokenizer_of(texts: list[str], vocab: int) -> PieceTokenizer:
 
 
 def _merged(parts, left, right):
-    found: list[bytes] = []
+    """The parts of a word, with each ``left`` before a ``right`` joined to it."""
+    joined: list[bytes] = []
     for part in parts:
-        if part == right and found and found[-1] == left:
-            found[-1] = left + right
+        if part == right and joined and joined[-1] == left:
+            joined[-1] = left + right
         else:
-            found.append(part)
-    return found
+            joined.append(part)
+    return joined
 
 
 def encoded(tokenizer: PieceTokenizer, texts: list[str]) -> list[list[int]]:
@@ -119,7 +122,7 @@ def _initial(rng):
 
 
 def _logits(w, tokens):
-    """As `weft.golden.language.FloatModel`, for whole texts."""
+    """As `weft.golden.language.FloatModel`, for whole texts: [batch, n] to [batch, n, vocab]."""
     s = SHAPE
     batch, n = tokens.shape
     cos, sin = (jnp.array(part[:n, None]) for part in s.angles())
@@ -190,8 +193,9 @@ def train(texts: list[list[int]], steps: int) -> Weights:
     begin = time.monotonic()
     for step in range(1, steps + 1):
         windows = np.stack([stream[s:s + length] for s in rng.choice(starts, BATCH)])
-        part = step / steps
-        rate = RATE * min(step / WARM_UP, 0.02 + 0.49 * (1 + math.cos(math.pi * part)))
+        # The rate grows for WARM_UP steps; then a half cosine leads from all of it to 2 % of it.
+        cosine = math.cos(math.pi * step / steps)
+        rate = RATE * min(step / WARM_UP, 0.02 + 0.49 * (1 + cosine))
         w, first, second, loss = _update(w, first, second, windows, step, rate)
         if step % 25 == 0 or step == steps:
             seconds = time.monotonic() - begin

@@ -22,7 +22,11 @@ async def check_results(ctx, results, scenario, *, stall=0.0):
 
 
 def run(core, scenario, *benches, idle=0.0, stall=0.0, background=(), limit=20_000):
-    """Send the words of a scenario to ``core`` and check its results, beside other ``benches``."""
+    """Send the words of a scenario to ``core`` and check its results, beside other ``benches``.
+
+    ``idle`` and ``stall`` are the shares of cycles in which the bench sends no command word and
+    takes no result. ``background`` benches do not end; the simulation has ``limit`` cycles at most.
+    """
     async def source(ctx):
         await send(ctx, core.commands, scenario.words, idle=idle, seed=1)
 

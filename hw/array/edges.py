@@ -11,6 +11,7 @@ from weft.targets import TARGETS
 
 __all__ = ["Drain", "Feeder", "Skew"]
 
+
 class Drain(wiring.Component):
     """``valid`` for ``rows * slots`` cycles, from ``delay`` cycles after ``start``.
 

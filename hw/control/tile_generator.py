@@ -34,7 +34,7 @@ class Tile(data.StructLayout):
             "status": 2,
             "failed": 1,
             "accumulate": 1,  # the sums start from the sums in the array
-            "hold": 1,  # the sums stay in the array
+            "hold": 1,  # the sums stay in the array; the flag KEEP of the job
             "epilogue": epilogue,
         })
 
@@ -66,11 +66,11 @@ class TileGenerator(wiring.Component):
     Attributes
     ----------
     jobs : In, stream of ``job``
-        Taken while no job is active.
+        A job is taken while none is active.
     job_index : In, shape ``job_index``
         Index of the job at ``jobs``.
     rejected : In, 1 bit
-        The job taken last is invalid; valid from the cycle after the transfer on.
+        The job that was taken last must not be computed. Valid from the cycle after it was taken.
     abort : In, 1 bit
         Replaces the rest of job ``abort_index`` by one failed tile.
     abort_index : In, shape ``job_index``
@@ -85,7 +85,7 @@ class TileGenerator(wiring.Component):
         self.geometries = geometries
         self.job = job
         self.Tile = Tile(geometries, job["epilogue"].shape, job["tag"].shape)
-        self.starts = Region.C in geometries
+        self.has_c = Region.C in geometries
         super().__init__({
             "jobs": In(stream.Signature(job)),
             "job_index": In(job_index),
@@ -149,6 +149,8 @@ class TileGenerator(wiring.Component):
                 ]
             with m.If(self.tiles.valid & tile.last):
                 m.d.sync += [self.active.eq(0), self.tiles.valid.eq(0)]
+        # The comparisons above are with the numbers of a tile before; the first tile has none, and
+        # takes these instead.
         with m.If(first_row):
             m.d.sync += [
                 self.tiles.valid.eq(self.active), last_row.eq(job.m <= a.edge),
@@ -165,11 +167,11 @@ class TileGenerator(wiring.Component):
                 self.active.eq(1), self.active_index.eq(self.job_index),
                 job.eq(self.jobs.payload),
             ]
-        if self.starts:
-            self._starts(m, job, first_row, first_tile)
+        if self.has_c:
+            self._add_c(m, job, first_row, first_tile)
         return m
 
-    def _starts(self, m, job, first_row, first_tile):
+    def _add_c(self, m, job, first_row, first_tile):
         """The address of a tile's C: ``rows`` words further for each row of tiles.
 
         A broadcast C has one row, for all rows of tiles.
@@ -214,8 +216,8 @@ class TileGate(wiring.Component):
         Index of the job at ``jobs``.
     rejected : In, 1 bit
     ready_panels : In, 2 of shape ``count``
-        As the outputs of `weft.hw.control.job_table.JobTable`.
-    abort : In
+        Both as the outputs of `weft.hw.control.job_table.JobTable`.
+    abort : In, 1 bit
         Pulse: end the active job.
     tiles : Out, stream of `weft.hw.control.tile_generator.Tile`
         A valid tile is withdrawn if its job is aborted.
@@ -316,7 +318,8 @@ class TileGate(wiring.Component):
         m.d.sync += s_valid.eq(next_valid & ~advance)
         with m.If(advance):
             m.d.sync += [o_valid.eq(next_valid), o_tile.eq(next_tile)]
-        # ``advance`` comes last: it selects, and enables nothing.
+        # ``advance`` is late, because it depends on ``tiles.ready``. So it only selects: as an
+        # enable it would need another LUT and a slow wire.
         m.d.sync += [
             self.tiles.valid.eq(Mux(
                 advance,
@@ -333,9 +336,9 @@ class TileGate(wiring.Component):
 
 
 def _ended(tile, aborted):
-    """The status of a tile, if ``aborted`` the one of an aborted job, unless the tile has failed.
+    """The status of a tile: ABORTED if its job was ``aborted``, unless it has failed before.
 
-    Without a multiplexer, of which synthesis would make the enable of a register.
+    This is no multiplexer, because synthesis would make the enable of a register of it.
     """
     mark = (aborted & ~tile.failed).replicate(len(tile.status))
     return (tile.status & ~mark) | (int(Status.ABORTED) & mark)

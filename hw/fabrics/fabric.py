@@ -10,7 +10,8 @@ __all__ = ["Fabric"]
 class Fabric:
     """Building blocks that any FPGA and any tool accept. A subclass uses primitives of a family.
 
-    Blocks call the methods with ``primitives`` of True if they are elaborated with a platform.
+    A block calls them if it is elaborated with a platform. Without one, as in simulations, it uses
+    its own model.
 
     Attributes
     ----------

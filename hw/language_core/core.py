@@ -23,9 +23,9 @@ from weft.language_core.config import (
     BEAT_BYTES,
     COLUMNS,
     DEPTH,
+    GROUP_BYTES,
     GROUPS_OF_WORD,
     LANES,
-    PAIR_BYTES,
     WORD_BEATS,
     WORD_BYTES,
 )
@@ -248,11 +248,11 @@ class LanguageCore(wiring.Component):
         quarter = 8 * WORD_BYTES // 4  # bits, beside each other on an FPGA
         groups = [
             pipeline(
-                m, memory.b_data.word_select(n, quarter).word_select(low, 8 * PAIR_BYTES), 1,
+                m, memory.b_data.word_select(n, quarter).word_select(low, 8 * GROUP_BYTES), 1,
                 f"parameters_of_{n}",
             ) for n in range(4)
         ]
-        return pipeline(m, Cat(*groups).word_select(high, 8 * PAIR_BYTES), 1, "parameters"), issue
+        return pipeline(m, Cat(*groups).word_select(high, 8 * GROUP_BYTES), 1, "parameters"), issue
 
     def _around_lanes(self, m, control, groups, lanes, reductions, scales, side, parameters):
         """What comes with a group, at the stages of the lanes."""
@@ -385,7 +385,7 @@ class LanguageCore(wiring.Component):
 
         The host writes only while no pass runs. Beats of the program memory wait for all others.
         """
-        lowest = ((1 << PAIR_BYTES) - 1) << (self.group[:4] * PAIR_BYTES)
+        lowest = ((1 << GROUP_BYTES) - 1) << (self.group[:4] * GROUP_BYTES)
         m.d.comb += [
             lanes.table_write.eq(self.write & self.table & ~control.busy),
             lanes.table_entry.eq(self.group), lanes.table_base.eq(self.write_data[:16]),

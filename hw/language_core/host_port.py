@@ -11,7 +11,7 @@ from weft.hw.language_core.control import Prompt
 from weft.hw.serial.frame_answers import FrameAnswers
 from weft.hw.serial.frame_receiver import LANGUAGE_FRAMES
 from weft.hw.serial.link import HostFrames
-from weft.language_core.config import PAIR_BYTES, TEXT_TOKENS
+from weft.language_core.config import GROUP_BYTES, TEXT_TOKENS
 from weft.language_core.host_memory import PLACE_BITS, UNIT_BYTES, WRITE_FIELDS, Memory
 from weft.language_core.latencies import SELECTED
 from weft.language_core.register_map import (
@@ -46,7 +46,7 @@ class HostWrite(data.Struct):
 
     memory: Memory
     place: PLACE_BITS
-    data: 8 * PAIR_BYTES
+    data: 8 * GROUP_BYTES
 
 
 class TextMemory(wiring.Component):
@@ -154,7 +154,7 @@ class HostReader(wiring.Component):
         super().__init__({
             "start": In(1), "address": In(32), "length": In(self.length_bits), "idle": Out(1),
             "bytes": Out(stream.Signature(8)),
-            "group": Out(PLACE_BITS), "group_data": In(8 * PAIR_BYTES), "busy": In(1),
+            "group": Out(PLACE_BITS), "group_data": In(8 * GROUP_BYTES), "busy": In(1),
             "text": Out(1), "text_place": Out(ceil_log2(TEXT_TOKENS)), "text_done": In(1),
             "text_token": In(16),
         })
@@ -162,7 +162,7 @@ class HostReader(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         of_text, bytes_left = Signal(), Signal(self.length_bits)
-        unit, index, wait = Signal(8 * PAIR_BYTES), Signal(3), Signal(range(SELECTED + 1))
+        unit, index, wait = Signal(8 * GROUP_BYTES), Signal(3), Signal(range(SELECTED + 1))
         m.d.comb += [
             self.bytes.payload.eq(unit[:8]), self.text_place.eq(self.group),
         ]
@@ -188,7 +188,7 @@ class HostReader(wiring.Component):
                     m.next = "WAIT"
             with m.State("WAIT"):
                 m.d.sync += [
-                    wait.eq(wait - 1), unit.eq(self.group_data), index.eq(PAIR_BYTES - 1),
+                    wait.eq(wait - 1), unit.eq(self.group_data), index.eq(GROUP_BYTES - 1),
                 ]
                 with m.If(wait == 0):
                     m.next = "BYTES"
@@ -239,11 +239,11 @@ class LanguageCommands(wiring.Component):
         commands, written = self.commands, self.written
         last = Signal(8 * _START)  # the last bytes: header, fields of the payload, or data
         frame_type, length = Signal(8), Signal(16)  # length: bytes of the payload to come
-        missing = Signal(range(PAIR_BYTES + 1))  # bytes until the field, or the unit, is complete
+        missing = Signal(range(GROUP_BYTES + 1))  # bytes until the field, or the unit, is complete
         unit, fire = Signal.like(missing), Signal()
         m.d.comb += [
             fire.eq(commands.valid & commands.ready), self.text.payload.eq(last),
-            unit.eq(PAIR_BYTES), written.data.eq(last[-8 * PAIR_BYTES:]),
+            unit.eq(GROUP_BYTES), written.data.eq(last[-8 * GROUP_BYTES:]),
         ]
         for memory, size in UNIT_BYTES.items():
             with m.If(written.memory == memory):

@@ -4,7 +4,7 @@ from amaranth.hdl import signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from weft.language_core.config import PAIR_BYTES
+from weft.language_core.config import GROUP_BYTES
 from weft.language_core.descriptors import CoreError, field_shapes
 
 __all__ = ["LanguagePorts", "PassFields"]
@@ -34,7 +34,7 @@ class LanguagePorts(wiring.Signature):
     def __init__(self):
         super().__init__({
             "write": In(1), "table": In(1), "group": In(16),
-            "write_data": In(8 * PAIR_BYTES), "read_data": Out(8 * PAIR_BYTES),
+            "write_data": In(8 * GROUP_BYTES), "read_data": Out(8 * GROUP_BYTES),
             "start": In(1), "list": In(12), "first_position": In(12), "limit": In(12),
             "stop_token": In(16), "seed": In(32), "run_abort": In(1),
             "busy": Out(1), "error": Out(CoreError), "position": Out(12), "cycles": Out(32),

@@ -13,7 +13,7 @@ from weft.language_core.latencies import REDUCED
 
 __all__ = ["Reductions"]
 
-_LEAST = -(1 << 15)
+_LOWEST = -(1 << 15)  # of int16
 _HEAD_BITS = 25  # of a head's total: at most 1,024 positions
 
 
@@ -35,7 +35,8 @@ class Reductions(wiring.Component):
         There is a group.
     results : In, 4 int16
     masked : In, 4 bits
-        Results that a maximum leaves out; a total needs none, for these results are 0.
+        Results that a maximum leaves out: positions that attention must not see. A total needs no
+        mask, because the exponentials of these positions are 0.
     least : In, 15 bits
         Results below it count as 0 in a total and for `Reduction.PICK`. Stable during the pass.
     mark : In, 29 bits
@@ -75,13 +76,14 @@ class Reductions(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        # The groups of a pass are still in these registers when the next one has its kind.
+        # ``kind`` selects before the registers, not behind them: the last groups of a pass are
+        # still in them when ``kind`` is the one of the next pass.
         flags = {
             name: pipeline(m, getattr(self, name), 2, name)
             for name in ("first", "last", "head", "index")
         }
         later = {name: pipeline(m, flag, 1, f"later_{name}") for name, flag in flags.items()}
-        values = [Mux(self.masked[n], _LEAST, self.results[n]).as_signed() for n in range(LANES)]
+        values = [Mux(self.masked[n], _LOWEST, self.results[n]).as_signed() for n in range(LANES)]
         largest = self._tree(m, values, _larger, "largest")
         running = Signal(signed(16), name="running_maximum", reset_less=True)
         maximum = (self.kind == Reduction.MAXIMUM) | (self.kind == Reduction.BEST)
@@ -89,6 +91,7 @@ class Reductions(wiring.Component):
         self._of_heads(
             m, flags, valid, largest, _larger, running, self.maximum_head, self.maximum
         )
+        # A total and a pick are of exponentials, 0 to 32,767: they have no sign.
         kept = [
             pipeline(m, Mux(result < self.least, 0, result), 1, f"kept_{n}")
             for n, result in enumerate(self.results[n][:15] for n in range(LANES))
@@ -149,15 +152,15 @@ class Reductions(wiring.Component):
         index = pipeline(m, flags["index"], 2, "best_index")
         for n in (0, 2):
             a, b = results[n], results[n + 1]
-            later = a < b
+            is_second = a < b
             pairs.append((
-                pipeline(m, Mux(later, b, a).as_signed(), 1, f"best_pair_{n}"),
-                pipeline(m, later, 1, f"best_later_{n}"),
+                pipeline(m, Mux(is_second, b, a).as_signed(), 1, f"best_pair_{n}"),
+                pipeline(m, is_second, 1, f"best_later_{n}"),
             ))
-        (a, a_later), (b, b_later) = pairs
+        (a, a_second), (b, b_second) = pairs
         second = a < b
         value = pipeline(m, Mux(second, b, a).as_signed(), 1, "best_of_group")
-        lane = pipeline(m, (second << 1) | Mux(second, b_later, a_later), 2, "best_lane")
+        lane = pipeline(m, (second << 1) | Mux(second, b_second, a_second), 2, "best_lane")
         best = Signal(signed(16), reset_less=True)
         empty = Signal()
         mine = self.kind == Reduction.BEST
@@ -182,6 +185,7 @@ class Reductions(wiring.Component):
         left, found = Signal(TOTAL_BITS, name="left_of_mark", reset_less=True), Signal()
         mine = self.kind == Reduction.PICK
         valid = pipeline(m, self.valid & mine, 3, "valid_pick")
+        # Whether the mark lies in the first result, in the first two, in the first three.
         one, two, three = (left < value for value in sums)
         with m.If(self.start & mine):
             m.d.sync += [left.eq(self.mark), found.eq(0)]
@@ -190,7 +194,8 @@ class Reductions(wiring.Component):
                 m.d.sync += found.eq(1)
             with m.Else():
                 m.d.sync += left.eq(left - total)
-        # As of `_best`: a cycle later.
+        # As in `_best`, the index follows a cycle later. The comparisons are monotonic: ``one``
+        # implies ``two``, and that ``three``. So the lane is the number of those that are 0.
         was_found, picked = Signal(), Signal(16, reset_less=True)
         lane = Cat(~one & (two | ~three), ~two)
         m.d.sync += [was_found.eq(found), picked.eq(flags["index"] | lane)]

@@ -19,8 +19,10 @@ _STATUS_BYTES = 8  # of NET_STATUS and NET_CYCLES
 class FrameAnswers(wiring.Component):
     """Sends one frame at a time: answers to requests, then acknowledgements, then DONE.
 
-    It is for a core that a host starts with START frames, and whose memory it reads; the base of
-    the blocks that know such a core. They give it a reader of the memory, and registers.
+    A host starts the core with START frames, and reads its memory. The base class of
+    `weft.hw.network_core.host.host_port.HostAnswers` and
+    `weft.hw.language_core.host_port.LanguageAnswers`, which know the registers of their core and a
+    reader of its memory.
 
     Parameters
     ----------
@@ -51,7 +53,7 @@ class FrameAnswers(wiring.Component):
     """
 
     REGISTER_LATENCY: int  # cycles from an address to its register
-    STATUS: int  # the first of the two registers in DONE
+    STATUS: int  # address of the first of the two registers in DONE
 
     def __init__(self, frames, ports, *, checks):
         self.checks = checks
@@ -69,21 +71,26 @@ class FrameAnswers(wiring.Component):
         })
 
     def reader(self, m):
-        """Add what reads the memory, with the ports of
-        `weft.hw.network_core.host.memory_port.MemoryBytes` but for ``reads``.
+        """Add the reader of the memory, and return it.
+
+        It has the ports of `weft.hw.network_core.host.memory_port.MemoryBytes`, except ``reads``. A
+        reader with the port ``program`` can read the program memory, too.
         """
         raise NotImplementedError
 
     def registers(self, m, address):
-        """Add the registers; the value of the one at ``address``, REGISTER_LATENCY cycles later."""
+        """Add the registers; return the value of the one at ``address``.
+
+        The value follows the address by REGISTER_LATENCY cycles.
+        """
         raise NotImplementedError
 
     def address(self, value):
-        """The address for the reader in the first field of READ_MEMORY."""
+        """The address for the reader: from ``value``, the address field of READ_MEMORY."""
         raise NotImplementedError
 
     def result(self):
-        """The bytes of the memory that follow the registers in DONE, and the address of the first.
+        """How many bytes of the memory follow the registers in DONE, and the address of the first.
 
         By default none.
         """
@@ -98,12 +105,15 @@ class FrameAnswers(wiring.Component):
             m.d.comb += [crc.data.eq(memory.bytes.payload), crc.include.eq(1)]
         address, words = Signal(8), Signal(8)  # of registers: the next one, and how many follow
         value = self.registers(m, address)
+        # word: a register, a text or a CRC that is sent; wait: cycles until ``value`` is valid
         word, byte_index, wait = Signal(32), Signal(2), Signal(range(self.REGISTER_LATENCY + 1))
         checked = Signal()  # the frame has the CRC of bytes
         payload = self.payload
 
-        m.d.sync += memory.start.eq(0)  # a cycle after the frame was selected
-        no_words = Signal()  # two cycles after a change of words, or later
+        m.d.sync += memory.start.eq(0)  # so it is a pulse, in the cycle after IDLE
+        # A register keeps the comparison out of the next state. NEXT follows a change of ``words``
+        # by two cycles or more, so it sees the comparison of the new number.
+        no_words = Signal()
         m.d.sync += [self.abort.eq(0), no_words.eq(words == 0)]
         with m.FSM():
             with m.State("IDLE"):
@@ -158,6 +168,7 @@ class FrameAnswers(wiring.Component):
         with m.State("CHECK"):
             m.d.comb += [memory.bytes.ready.eq(1), crc.valid.eq(memory.bytes.valid)]
             m.d.sync += word.eq(crc.crc)
+            # In the cycle of its start the reader is still idle.
             with m.If(memory.idle & crc.idle & ~memory.start):
                 m.next = "FRAME"
 
@@ -165,9 +176,11 @@ class FrameAnswers(wiring.Component):
         """Select the next frame, if one is waiting; its header goes to ``frame``."""
         request, header = self.request.payload, self.frame.payload
         texts = Array(C(int.from_bytes(text, "little"), 32) for text in NAK_TEXTS)
+        # The 8 bytes of READ_MEMORY: its address, and its bytes. The 4 bytes of READ lie behind
+        # them, as in any `FrameRequest`: its address in bits 47..32, its count in bits 63..48.
         operands = request.operands
-        executed_op = (request.op == RequestOp.READ) | (request.op == RequestOp.READ_MEMORY)
-        with m.If(self.request.valid & (self.executed | ~executed_op)):
+        reads = (request.op == RequestOp.READ) | (request.op == RequestOp.READ_MEMORY)
+        with m.If(self.request.valid & (self.executed | ~reads)):
             m.d.sync += [header.sequence.eq(request.sequence), words.eq(0)]
             m.d.comb += self.request.ready.eq(1)
             m.next = "FRAME"
@@ -218,10 +231,10 @@ class FrameAnswers(wiring.Component):
             ]
             m.next = "FRAME"
         with m.Elif(self.done.valid):
-            size, place = self.result()
+            size, first = self.result()
             m.d.comb += self.done.ready.eq(1)
             m.d.sync += [
-                memory.start.eq(1), memory.length.eq(size), memory.address.eq(place),
+                memory.start.eq(1), memory.length.eq(size), memory.address.eq(first),
                 header.type.eq(FrameType.DONE), header.sequence.eq(self.done.payload),
                 header.length.eq(size + _STATUS_BYTES), words.eq(_STATUS_BYTES // 4),
                 address.eq(self.STATUS),
@@ -241,8 +254,10 @@ class FrameAnswers(wiring.Component):
             The runs to begin.
         sequence : Value
             Sequence number of the START frame on ``begin``.
-        executed, finished : Value
-            As the port of this name; and a pulse: the run has ended.
+        executed : Value
+            As the port of this name.
+        finished : Value
+            Pulse: the run has ended.
         may_begin : Value, optional
             The core can begin a run; by default it always can.
 
@@ -251,8 +266,9 @@ class FrameAnswers(wiring.Component):
         Signal
             The run begins in this cycle, unless an abort comes.
         """
-        running, cancel = Signal(), Signal()
+        running, cancel = Signal(), Signal()  # cancel: accepted START frames are dropped
         start = Signal()
+        # Not before DONE of the last run is sent: it reads the status and the memory of this run.
         begins = begin.valid & self.idle & ~self.done.valid
         if may_begin is not None:
             begins &= may_begin

@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+from weft.network_core.descriptors import KINDS, places
+
 pytestmark = pytest.mark.slow
 
 
@@ -30,6 +32,22 @@ def test_names_of_the_driver_start_with_the_prefix(kit):
 
 def test_the_page_of_lists_has_no_links(kit):
     assert "](" not in kit[1]["lists.md"].decode()  # links would lead out of the kit
+
+
+def test_the_page_of_lists_has_all_fields_of_the_core_in_their_order(kit):
+    ip, files = kit
+    page = files["lists.md"].decode()
+    for kind in KINDS.values():
+        section = page.partition(f"### {kind.__name__}, opcode {kind.OPCODE.value}\n")[2]
+        rows = re.findall(
+            r"^\| (\d+) \| (?:(\d+)\.\.)?(\d+) \| `(\w+)` \| .+ \| .+ \|$",
+            section.partition("### ")[0], re.M,
+        )
+        found = [(int(word), int(low), int(high or low), name) for word, high, low, name in rows]
+        assert found == [
+            (place.word, place.low, place.low + place.bits - 1, place.name)
+            for place in places(kind, ip.config)
+        ]
 
 
 def test_registers_have_the_values_of_the_network_core(kit):

@@ -57,7 +57,8 @@ class SourceRules(Rules):
 class SinkRules(Rules):
     """The source in front of the design is legal, and a word can enter the design.
 
-    A sink may hold TREADY low for any time: only covers are decided here.
+    A sink may hold TREADY low for any time. So it has no rule of its own, only the COVERS: what can
+    happen.
     """
 
     PINS = {"tvalid": 1, "tready": 1, "tdata": 128}

@@ -16,9 +16,9 @@ __all__ = ["ProgramAccess"]
 class ProgramAccess(wiring.Component):
     """Writes and reads single vectors of the program memory for the host, beside the core.
 
-    An access is one beat. It waits until no transaction of the core is open, and delays those that
-    follow by its own time; between two accesses, a burst of the core may pass. So a list runs on,
-    slower.
+    An access is one beat. It waits until no transaction of the core is open. Transactions of the
+    core that follow wait for it. Between two accesses, a burst of the core may pass. So a list runs
+    on, slower.
 
     Parameters
     ----------
@@ -50,22 +50,28 @@ class ProgramAccess(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         core, memory = self.core, self.memory
-        wanted, held, mine = Signal(), Signal(), Signal()  # mine: the channels are the host's
+        # wanted: an access waits; held: the core begins no transaction; mine: the channels are the
+        # host's
+        wanted, held, mine = Signal(), Signal(), Signal()
         m.d.comb += wanted.eq(self.writes.valid | self.reads.request.valid)
         drained = self._count(m)
         for name in ("aw", "w", "ar"):
-            given, sent = getattr(core, name), getattr(memory, name)
+            of_core, of_memory = getattr(core, name), getattr(memory, name)
             with m.If(~mine):
                 m.d.comb += [
-                    sent.valid.eq(given.valid & ~held), sent.payload.eq(given.payload),
-                    given.ready.eq(sent.ready & ~held),
+                    of_memory.valid.eq(of_core.valid & ~held),
+                    of_memory.payload.eq(of_core.payload),
+                    of_core.ready.eq(of_memory.ready & ~held),
                 ]
         for name in ("b", "r"):
-            answer, sent = getattr(core, name), getattr(memory, name)
-            m.d.comb += answer.payload.eq(sent.payload)
+            of_core, of_memory = getattr(core, name), getattr(memory, name)
+            m.d.comb += of_core.payload.eq(of_memory.payload)
             with m.If(~mine):
-                m.d.comb += [answer.valid.eq(sent.valid), sent.ready.eq(answer.ready)]
-        # An address that is offered must stay, and a write is over when its response comes.
+                m.d.comb += [
+                    of_core.valid.eq(of_memory.valid), of_memory.ready.eq(of_core.ready),
+                ]
+        # AXI4 does not allow that an offered address goes away. So the core is held only while it
+        # offers none that the memory does not take, and no part of a write.
         offered = core.ar.valid & ~memory.ar.ready | core.aw.valid | core.w.valid
         with m.FSM():
             with m.State("CORE"):
@@ -82,7 +88,11 @@ class ProgramAccess(wiring.Component):
         return m
 
     def _count(self, m):
-        """Count the transactions of the core that are open; whether there is none."""
+        """Count the transactions of the core that are open; whether there is none.
+
+        At most as many bursts of reads are open as beats: PROGRAM_BEATS, and a few that leave.
+        One write is open at most, because the core waits for its response.
+        """
         core = self.core
         reads, writes = Signal(range(PROGRAM_BEATS + 8)), Signal(2)
         asked = core.ar.valid & core.ar.ready
@@ -96,18 +106,22 @@ class ProgramAccess(wiring.Component):
         return (reads == 0) & (writes == 0)
 
     def _place(self, m):
-        """Of the access that waits: whether it writes, its beat, the place of its vector in it.
+        """The access that waits.
 
-        They follow by a cycle, and stay while the access is made.
+        Returns
+        -------
+        (Value, Value, Value)
+            Whether it writes; the byte address of its beat; the place of its vector in this beat.
+            They follow the access by a cycle, and stay while it is made.
         """
-        config, shift = self.config, ceil_log2(self.config.read_vectors)
-        low = ceil_log2(self.data_bytes)
+        config, shift = self.config, ceil_log2(self.config.read_vectors)  # bits of the place
+        low = ceil_log2(self.data_bytes)  # bits of an address inside of a beat
         writing = Signal()
-        given = Mux(
+        requested = Mux(
             self.writes.valid, self.writes.payload.address.as_value(),
             self.reads.request.payload.as_value(),
         )
-        vector = data.View(self.writes.payload.shape()["address"].shape, given)
+        vector = data.View(self.writes.payload.shape()["address"].shape, requested)
         number, place = Signal(32 - low + shift), Signal(range(config.read_vectors))
         m.d.sync += [
             writing.eq(self.writes.valid),
@@ -117,13 +131,13 @@ class ProgramAccess(wiring.Component):
 
     def _write(self, m, mine, held, address, place):
         """The states of a write."""
-        config, memory, given = self.config, self.memory, self.writes.payload
+        config, memory, write = self.config, self.memory, self.writes.payload
         sent = {name: Signal(name=f"{name}_sent") for name in ("aw", "w")}
         with m.State("WRITE"):
             m.d.comb += [
                 mine.eq(1), memory.aw.payload.addr.eq(address), memory.w.payload.last.eq(1),
-                memory.w.payload.data.eq(given.data.replicate(config.read_vectors)),
-                memory.w.payload.strb.eq(given.enable << (place * config.array.depth)),
+                memory.w.payload.data.eq(write.data.replicate(config.read_vectors)),
+                memory.w.payload.strb.eq(write.enable << (place * config.array.depth)),
             ]
             for name, flag in sent.items():
                 channel = getattr(memory, name)
@@ -153,7 +167,7 @@ class ProgramAccess(wiring.Component):
             with m.If(r.valid):
                 m.d.sync += held.eq(0)
                 m.next = "CORE"
-        failed = r.payload.resp.as_value()[1]
+        failed = r.payload.resp.as_value()[1]  # SLVERR or DECERR
         m.d.sync += [
             reads.data[0].eq(Mux(failed, 0, beat[place])),
             reads.data_valid.eq(mine & r.valid & r.ready),

@@ -1,9 +1,4 @@
 """Bench: designs placed and routed with several seeds, on an engine (`weft.tasks`).
 
-====================  ===========================================================================
-module                content
-====================  ===========================================================================
-`placement`           a design and a seed, as the work of an engine
-`measure`             all seeds of many designs; finished runs are cached
-====================  ===========================================================================
+`weft.bench.measure` measures all seeds of many designs. Finished runs are cached.
 """

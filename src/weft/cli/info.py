@@ -10,6 +10,7 @@ from weft.config import Config, ConfigError
 from weft.cycles import predict
 from weft.design import NETWORK
 from weft.geometry import operands
+from weft.network_core.config import TEXTS
 from weft.timing import Latencies
 
 __all__ = ["DESCRIPTION", "HELP", "add", "cycle_counts", "run"]
@@ -28,22 +29,6 @@ computes without the host.
   weft info --config network_core.toml
   weft info --rows 4 --cols 4 --depth 4 --shape 100x64x10 --shape 1x640x128
 """
-# The fields of a NetworkCoreConfig beside its array.
-NETWORK_FIELDS = {
-    "words": "words of each bank of the memory",
-    "b_words": "words of the B buffer; a word has cols vectors",
-    "lines": "lines of the parameter buffer",
-    "read_vectors": "vectors that loads, descriptors and the host read in one cycle",
-    "program_words": "words of each bank of a program memory. 0: lists and weights lie beside maps",
-    "softmax": "the core has a unit that computes SOFTMAX",
-    "multiply_maps": "jobs can multiply their results with another map",
-    "lstm": "the core has a unit that computes the gates and the cell of an LSTM of int8",
-    "int16": "jobs can have values of 16 bits: tensors and states of int16",
-    "int4": "loads can have weights of int4, which the loader unpacks",
-    "early": "the array starts with a job while the results of the job before are stored",
-    "two_rows": "two rows of results leave the array in each cycle",
-    "resident": "lists have no loads: the host writes weights, parameters and an ADD table",
-}
 ARRAY_FIELDS = (  # that a network core uses
     "rows", "cols", "depth", "hop", "target", "multiplier", "dsp_cols", "ram_cols", "lanes",
     "requantize", "scale_cycles",
@@ -150,7 +135,7 @@ def _network_core(config, shapes):
 
     texts = {f.name: f.metadata["text"] for f in dataclasses.fields(Config)}
     rows = [(name, getattr(config.array, name), texts[name]) for name in ARRAY_FIELDS]
-    rows += [(name, getattr(config, name), text) for name, text in NETWORK_FIELDS.items()]
+    rows += [(name, getattr(config, name), text) for name, text in TEXTS.items()]
     console = Console()
     console.print(
         f"[bold]{config.name}[/]: {config.kind}, {config.peak} MAC/cycle, hash {config.hash:08x}"

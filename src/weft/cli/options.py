@@ -11,7 +11,7 @@ from weft.cli.progress import slow_task
 from weft.config import Config, ConfigError
 from weft.design import LANGUAGE, PerKind
 from weft.hints import did_you_mean
-from weft.network_core.config import OPTIONS
+from weft.network_core.config import OPTIONS, TEXTS
 
 __all__ = [
     "NAMES", "Parser", "Version", "add_baud", "add_config", "add_engine", "add_network_core_fields",
@@ -235,20 +235,13 @@ def _security(args):
     return security_of(*files.values())
 
 
-# Of a NetworkCoreConfig, beside the fields of its core, and beside b_words, which a Config has,
-# too.
+# Options for the fields of a NetworkCoreConfig that a Config has not; b_words is a field of both. A
+# program memory comes with a board.
 OWN_FIELDS = {
-    "words": "words of each bank of the memory; a power of two",
-    "lines": "lines of the parameter buffer",
-    "read_vectors": "vectors that loads, descriptors and the host read in one cycle: 1, 2, 4, 8",
-    "multiply_maps": "jobs can multiply their results with another map; a multiplier a lane",
-    "softmax": "a unit that computes SOFTMAX of rows of a map",
-    "lstm": "a unit that computes the gates and the cell of an LSTM of int8",
-    "int16": "jobs can have values of 16 bits: tensors and states of int16",
-    "int4": "loads can have weights of int4, which the loader unpacks",
-    "early": "the array starts with a job while the results of the job before are stored",
-    "two_rows": "two rows of results leave the array in each cycle; as many lanes more",
-    "resident": "no loads: the host writes weights, parameters and an ADD table; one row only",
+    name: text for name, text in TEXTS.items() if name not in ("b_words", "program_words")
+} | {
+    "words": f"{TEXTS['words']}; a power of two",
+    "read_vectors": f"{TEXTS['read_vectors']}: 1, 2, 4 or 8",
 }
 _OWN: PerKind[set[str]] = PerKind(product=set(), network=set(OWN_FIELDS), language=set())
 

@@ -2,10 +2,11 @@
 
 import dataclasses
 import json
+import statistics
 from pathlib import Path
 
 from weft.config import Config
-from weft.files import write_text, written_whole
+from weft.files import output_folder, write_text, written_whole
 
 __all__ = [
     "COLUMNS", "DEVICE", "Measurement", "PerformanceRecords", "cost_curve", "curve", "problems",
@@ -46,7 +47,7 @@ their configured values. "The array alone" is an array with unconnected ports.
 {BEGIN}
 {END}
 """
-DEVICE = "LFE5U-85F"
+DEVICE = "LFE5U-85F"  # of the designs in the picture of the cost
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -173,8 +174,6 @@ class PerformanceRecords:
 
     def save(self, names) -> None:
         """Write all files; the table has a row for each of ``names``, in that order."""
-        from weft.files import output_folder
-
         output_folder(self._file.parent)
         output_folder(self._pages)
         records = [self.latest[name] for name in names if name in self.latest]
@@ -192,22 +191,22 @@ class PerformanceRecords:
 
 def problems(record: Measurement, previous: Measurement | None) -> list[str]:
     """The goals that ``record`` misses, and its regressions against the previous record."""
-    found = []
+    texts = []
     if record.goal is not None and record.rate < record.goal:
-        found.append(
+        texts.append(
             f"{record.name} must reach {record.goal:g} GMAC/s, not {record.rate:.2f};"
             f" critical path: {record.path}"
         )
     if record.clock is not None and record.best <= record.clock:
-        found.append(
+        texts.append(
             f"{record.name} must run at over {record.clock:g} MHz, not {record.best:.1f};"
             f" critical path: {record.path}"
         )
     if record.luts is not None and record.used["LUT"] > record.luts:
-        found.append(
+        texts.append(
             f"{record.name} must use at most {record.luts:,} LUTs, not {record.used['LUT']:,}"
         )
-    return found + regressions(record, previous)
+    return texts + regressions(record, previous)
 
 
 def regressions(record: Measurement, previous: Measurement | None) -> list[str]:
@@ -232,17 +231,19 @@ COLUMNS = (
 
 def rows(records) -> list[list[str]]:
     """A row of `COLUMNS` for each record; "-" for a column that does not apply."""
-    import statistics
-
-    found = []
+    cells = []
     for record in records:
         used, rate = record.used, record.rate
         dsp = used.get("DSP", 0)
         ram = str(used["RAM"]) + (f" + {used['SPRAM']}" if used.get("SPRAM") else "")
-        goal = f"{record.goal:g} GMAC/s" if record.goal is not None else "-"
-        goal = f"over {record.clock:g} MHz" if record.clock is not None else goal
-        goal = f"at most {record.luts:,} LUT" if record.luts is not None else goal
-        found.append([
+        goal = "-"  # a record has one of the three at most
+        if record.goal is not None:
+            goal = f"{record.goal:g} GMAC/s"
+        elif record.clock is not None:
+            goal = f"over {record.clock:g} MHz"
+        elif record.luts is not None:
+            goal = f"at most {record.luts:,} LUT"
+        cells.append([
             record.name, record.device, str(record.peak), f"{used['LUT']:,}", f"{used['FF']:,}",
             str(dsp), ram, f"{record.best:.1f} MHz",
             f"{statistics.median(record.fmax.values()):.1f} MHz",
@@ -253,7 +254,7 @@ def rows(records) -> list[list[str]]:
             "-" if record.minutes is None else f"{record.minutes:.1f}",
             goal,
         ])
-    return found
+    return cells
 
 
 def _table(records):
@@ -327,12 +328,12 @@ def _picture(records, path):
 
 def curve(records) -> list:
     """The records of whole INT8 accelerators on `DEVICE`, the smallest array first."""
-    found = [
+    whole = (
         record for record in records
         if record.device == DEVICE and record.rate is not None
         and record.config.get("dtype", "int8") == "int8"
-    ]
-    return sorted(found, key=lambda record: record.peak)
+    )
+    return sorted(whole, key=lambda record: record.peak)
 
 
 def cost_curve(records, path: Path) -> None:

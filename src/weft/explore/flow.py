@@ -17,7 +17,7 @@ import time
 import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from amaranth.hdl import Module
@@ -97,7 +97,7 @@ class PointSteps:
             return netlist
         made = self._run(step, point, netlist.files, stopped)
         seconds = netlist.outcome.seconds | made.outcome.seconds
-        return StepResult(PointOutcome(**vars(made.outcome) | {"seconds": seconds}), made.files)
+        return StepResult(replace(made.outcome, seconds=seconds), made.files)
 
     def _run(self, step, point, files, stopped):
         text = json.dumps(point.to_json()).encode()
@@ -134,7 +134,11 @@ class AloneTop(wiring.Component):
 
 
 def classify(text: str) -> str:
-    """The kind of failure, one of `weft.explore.points.FAILURES`, of a tool's error message."""
+    """The kind of failure, one of `weft.explore.points.FAILURES`, of a tool's error message.
+
+    The text before the colon is ``PROGRAM failed while TASK``. It does not count, because the task
+    may be routing.
+    """
     if "does not fit the" in text:
         return "overfull"
     return "unroutable" if _UNROUTABLE.search(text.partition(": ")[2]) else "crash"
@@ -157,6 +161,7 @@ def _synthesize(point):
     start = time.monotonic()
     rtlil = to_rtlil(AloneTop(point.config), reset=point.device.flow.reset)
     netlist = Toolchain(folder()).synthesize(rtlil, point.device, Path.cwd())
+    # Place and route would fail. Packing still counts the cells.
     luts, capacity = min_luts(netlist.cells), point.device.capacity["LUT"]
     if luts > capacity and point.seed != PACKED:
         raise ToolchainError(
@@ -181,7 +186,7 @@ def _pack(point):
     used = point.device.count_resources(netlist.cells, {
         cell: counts[name] for name, cell in point.device.flow.cells.items()
     })
-    return {"used": used, "blocks": {name: dict(found) for name, found in blocks.items()}}
+    return {"used": used, "blocks": {name: dict(cells) for name, cells in blocks.items()}}
 
 
 def _place(point):

@@ -72,8 +72,8 @@ class Accelerator:
         self._pages = [Pages(self._memories[side].pages) for side in (Region.A, Region.B)]
         self._cache = ResidencyCache(self._memories)
         self._packers = Packers(self._memories)
-        # The class of the arguments of one product, which depends on the data type.
-        self._product = PRODUCTS[self.config.dtype]
+        # The class of a product with its checked arguments, which depends on the data type.
+        self._product_type = PRODUCTS[self.config.dtype]
         self._plans: dict[tuple, list] = {}  # steps of products by all that they depend on
         self.lock = threading.RLock()
 
@@ -129,7 +129,8 @@ class Accelerator:
         """
         if side not in ("a", "b"):
             raise ValueError(f"side must be 'a' or 'b', not {side!r}")
-        values, dtype = self._product.to_core_type(side, matrix, **self._given(cast=cast or None))
+        given = self._given(cast=cast or None)
+        values, dtype = self._product_type.to_core_type(side, matrix, **given)
         if values.ndim != 2 or 0 in values.shape:
             rule = "a matrix of 1 x 1 or more"
             raise ValueError(f"{side} must be {rule} to be loaded, not of shape {values.shape}")
@@ -148,7 +149,7 @@ class Accelerator:
             except BaseException:
                 pages.release(load.page)
                 raise
-        sums = self._product.sums(lines)
+        sums = self._product_type.sums(lines)
         return Resident(side, values.shape, dtype, sums, load.page, self, pages.release, self.lock)
 
     def matmul(
@@ -240,7 +241,7 @@ class Accelerator:
             activation=activation, c=c, cast=cast or None, out_dtype=out_dtype,
         )
         with self.lock:  # also during the checks: another thread may free a resident operand
-            product = self._product(a, b, self, **given)
+            product = self._product_type(a, b, self, **given)
             if product.k:
                 raw = np.zeros(product.raw_shape, product.dtype)
                 stats = self._run(product, raw, record) if raw.size else None
@@ -277,7 +278,7 @@ class Accelerator:
         given = {name: value for name, value in arguments.items() if value is not None}
         with self.lock:
             a = np.zeros(a_shape, a_dtype or self.config.data_type.a.name)
-            product = self._product(a, b, self, **self._given(**given))
+            product = self._product_type(a, b, self, **self._given(**given))
             product.check_prepared()
             return PreparedProduct(self, product, self.free_pages)
 
@@ -320,7 +321,7 @@ class Accelerator:
     def _given(self, **arguments):
         """Return the arguments other than None; TypeError if one does not fit the core's dtype."""
         given = {name: value for name, value in arguments.items() if value is not None}
-        unsupported = [name for name in given if name not in self._product.ARGUMENTS]
+        unsupported = [name for name in given if name not in self._product_type.ARGUMENTS]
         if unsupported:
             rule = f"absent where Config.dtype is {self.config.dtype}"
             raise TypeError(f"{', '.join(unsupported)} must be {rule}, not given")

@@ -18,8 +18,10 @@ from weft.host.opening import open_transport
 from weft.host.recovery import AcceleratorError
 from weft.host.transport import TransportError
 from weft.language_core.config import (
+    GROUP_BYTES,
     GROUPS_OF_WORD,
-    PAIR_BYTES,
+    GROUP_BYTES,
+    GROUPS_OF_WORD,
     PROGRAM_BITS,
     TEXT_TOKENS,
     WORD_BYTES,
@@ -33,9 +35,9 @@ from weft.sdram import SdramPhase
 __all__ = ["NO_TOKEN", "LanguageDriver"]
 
 NO_TOKEN = 0xFFFF  # stops no text
-_MOST_MOVED = 4095  # words of a transfer: the iterations of a loop
-_PAIR = struct.Struct("<II")  # payload of READ_MEMORY
-_START = struct.Struct("<4HI")
+_MOST_MOVED = 4095  # words of a transfer: its pass counts them in 12 bits
+_READ = struct.Struct("<II")  # payload of READ_MEMORY: address, bytes
+_START = struct.Struct("<4HI")  # of START: first position, end of the prompt, limit, stop, seed
 
 
 class LanguageDriver:
@@ -92,7 +94,8 @@ class LanguageDriver:
                     "a language core must be at a serial port, usb or tcp://host:port, not"
                     f" {transport}"
                 )
-            # The gates of a core have the same calls, without the recovery of a board.
+            # The netlist of a core, which a test simulates, has the same calls as a board, without
+            # those that recover a connection.
             self._transport = cast(BoardTransport, opened)
             self.config = self._identify(config)
             undo.pop_all()
@@ -132,7 +135,7 @@ class LanguageDriver:
         self._check_main(first, len(data))
         with self._transaction():
             for start in range(0, len(data), MAX_CHECK):
-                piece, place = data[start : start + MAX_CHECK], first + start // PAIR_BYTES
+                piece, place = data[start : start + MAX_CHECK], first + start // GROUP_BYTES
                 if self._has(place, piece):
                     self.found += len(piece)
                 else:
@@ -141,7 +144,7 @@ class LanguageDriver:
                     if not self._has(place, piece):
                         raise AcceleratorError(
                             "the main memory does not keep what is written: groups"
-                            f" {place:,}..{place + len(piece) // PAIR_BYTES - 1:,} are wrong;"
+                            f" {place:,}..{place + len(piece) // GROUP_BYTES - 1:,} are wrong;"
                             " weft selftest tests the memory"
                         )
                 watch(len(piece))
@@ -152,9 +155,10 @@ class LanguageDriver:
     ) -> None:
         """Write words of the program memory from word ``first`` on, unless it has them.
 
-        A list of one pass moves them through the main memory, as much at once as is ``free``: the
-        first word and the number of words that may be overwritten. Word 0 of the main memory stays.
-        What a piece has is compared first, and compared again if something was sent. After each
+        A list of one pass moves them through the main memory, a piece at once. ``free`` is its
+        place there: the first word and the number of words that may be overwritten. Word 0 of the
+        main memory has the list; it is restored at the end. What the program memory has in the
+        place of a piece is loaded and compared first, and again if something was sent. After each
         piece ``watch`` is called with its bytes.
 
         Raises
@@ -174,7 +178,7 @@ class LanguageDriver:
             moved = {"main": place, "program": first + start // WORD_BYTES}
             self._move(Transfer.LOAD, len(piece), **moved)
             before = self.sent
-            self.write_main(place * GROUPS_OF_WORD, piece)
+            self.write_main(place * GROUPS_OF_WORD, piece)  # sends what is not as in ``data``
             if self.sent > before:
                 self._move(Transfer.STORE, len(piece), **moved)
                 self._move(Transfer.LOAD, len(piece), **moved)
@@ -278,7 +282,7 @@ class LanguageDriver:
         with self._transaction():
             for start in range(0, len(data), MAX_CHECK):
                 piece = data[start : start + MAX_CHECK]
-                if not self._has(group + start // PAIR_BYTES, piece):
+                if not self._has(group + start // GROUP_BYTES, piece):
                     word = program + start // WORD_BYTES
                     raise AcceleratorError(
                         "the program memory does not keep what is written: words"
@@ -293,7 +297,7 @@ class LanguageDriver:
         self._check_main(first, count)
         with self._transaction():
             return b"".join(
-                self._read(Memory.MAIN, first + start // PAIR_BYTES, min(MAX_DATA, count - start))
+                self._read(Memory.MAIN, first + start // GROUP_BYTES, min(MAX_DATA, count - start))
                 for start in range(0, count, MAX_DATA)
             )
 
@@ -390,7 +394,10 @@ class LanguageDriver:
 
     @contextlib.contextmanager
     def _transaction(self):
-        """Context for frames and the wait for their answers; the next one recovers from a failure.
+        """Context for frames and the wait for their answers.
+
+        A failure or an interrupt in it leaves the connection in an unknown state. So the next
+        transaction restarts the connection.
         """
         with self._lock:
             if self._needs_restart:
@@ -424,8 +431,8 @@ class LanguageDriver:
 
     def _check_main(self, first, count):
         groups = self.config.main_groups
-        last = first + -(-count // PAIR_BYTES) - 1
-        if not 0 <= first <= last + 1 <= groups or count % PAIR_BYTES:
+        last = first + -(-count // GROUP_BYTES) - 1
+        if not 0 <= first <= last + 1 <= groups or count % GROUP_BYTES:
             raise ValueError(
                 f"groups of the main memory must be whole, and in 0..{groups - 1}, not"
                 f" {first}..{last} with {count} bytes"
@@ -443,7 +450,7 @@ class LanguageDriver:
 
     def _has(self, place, data):
         """Whether the main memory has these bytes: their CRC is compared."""
-        payload = _PAIR.pack(address(Memory.MAIN, place), len(data) | 1 << PROGRAM_BIT)
+        payload = _READ.pack(address(Memory.MAIN, place), len(data) | 1 << PROGRAM_BIT)
         crc = self._transport.request(
             FrameType.READ_MEMORY, payload, FrameType.DATA, self._timeout
         )

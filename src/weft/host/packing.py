@@ -18,9 +18,9 @@ from weft.network_core.config import NetworkCoreConfig
 from weft.quantize import quantize_multiplier
 
 __all__ = [
-    "COLUMN", "ENTRY", "LIMITS", "Epilogue", "Packers", "PanelPacker", "cut", "dense_words", "pack",
-    "pack_entries", "pack_results", "pack_table", "panel_slice", "parameter_lines", "result_bytes",
-    "unpack", "unpack_jobs",
+    "COLUMN", "ENTRY", "HALF", "LIMITS", "Epilogue", "Packers", "PanelPacker", "cut", "dense_words",
+    "pack", "pack_entries", "pack_results", "pack_table", "panel_slice", "parameter_lines",
+    "result_bytes", "scale_bits", "signed", "unpack", "unpack_jobs",
 ]
 
 
@@ -30,6 +30,23 @@ ENTRY = np.dtype([
     ("zero", "<i2"), ("low", "<i2"), ("high", "<i2"),
 ])
 LIMITS = np.dtype([("low", "<f4"), ("high", "<f4")])
+
+HALF = 0x80  # a value of uint8 less this is the operand of the core
+
+
+def signed(x: np.ndarray) -> np.ndarray:
+    """Return ``x - 128`` of uint8, as int8: the same bits with the top bit inverted."""
+    return (x ^ np.uint8(HALF)).view(np.int8)
+
+
+def scale_bits(scale: np.ndarray) -> np.ndarray:
+    """Return the multiplier of mode ``onnx``, uint32: the bits of float32 scales above 0.
+
+    The lanes multiply by normal numbers. A subnormal scale gives 0 for every sum, and so does the
+    smallest normal one, which takes its place.
+    """
+    return np.maximum(scale, np.finfo(np.float32).tiny).view(np.uint32)
+
 
 _MAX_KEPT, _MAX_KEPT_BYTES = 32, 1 << 16  # packers, and bytes of the matrix of each
 
@@ -301,7 +318,6 @@ def parameter_lines(columns: np.ndarray, config: NetworkCoreConfig) -> np.ndarra
 _BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 _MIN_MULTIPLIER, _MAX_MULTIPLIER = 1 << 30, (1 << 31) - 1  # normalized, other than 0
 _NO_BIAS = np.zeros((), np.int64)
-_MIN_NORMAL = np.finfo(np.float32).tiny
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -440,9 +456,7 @@ def _scale(config, scale, multiplier, shift, shape):
     if config.requantize != "onnx":
         multiplier, shift = quantize_multiplier(columns("scale", np.asarray(scale), shape))
         return multiplier.astype(np.uint32), shift
-    scale = columns("scale", reals("scale", scale, np.float32), shape)
-    # A subnormal scale gives 0 for every sum, and so does the smallest normal one.
-    return np.maximum(scale, _MIN_NORMAL).view(np.uint32), 0
+    return scale_bits(columns("scale", reals("scale", scale, np.float32), shape)), 0
 
 
 def _mode(config, modes, what):

@@ -10,7 +10,7 @@ from ml_dtypes import bfloat16
 from weft.checks import columns, fits, float32, integers, require
 from weft.commands import JobFlag
 from weft.dtypes import DTYPES
-from weft.host.packing import LIMITS, Epilogue
+from weft.host.packing import HALF, LIMITS, Epilogue, signed
 from weft.host.product import Product, Side
 
 __all__ = [
@@ -22,8 +22,6 @@ __all__ = [
 # Largest K for which a sum always fits int32: K * 128 * 128, or K * 255 * 255 with zero points.
 _RAW_LIMIT = 131_071
 _SHIFTED_LIMIT = 33_025
-
-_HALF = 0x80  # uint8 - 128 is int8: the same bits with the top bit inverted
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class Values:
         """Convert an int8 or uint8 array with a checked zero point."""
         if array.dtype == np.int8:
             return cls(array, zero)
-        return cls((array ^ np.uint8(_HALF)).view(np.int8), zero - _HALF)
+        return cls(signed(array), zero - HALF)
 
 
 def check_type(name: str, array) -> np.ndarray:

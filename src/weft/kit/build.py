@@ -9,7 +9,7 @@ from weft.designs import to_toml
 from weft.hw.bus.top import IpTop
 from weft.ip import Ip
 from weft.kit.bench import bench, sources_of
-from weft.kit.documents import documents, formats
+from weft.kit.documents import descriptors, documents, formats
 from weft.kit.driver import driver
 from weft.kit.folder import MANIFEST, head, manifest, text
 from weft.kit.sheet import sheet
@@ -288,8 +288,8 @@ def build(ip: Ip | NetworkIp, *, measured: str | None = None) -> dict[str, bytes
 
 def _network_files(ip, sources):
     """The files of network cores beside the common ones."""
-    lists = f"# Lists of {ip.name}\n\n{text('formats_network_core.md')}"
-    return {"lists.md": lists.encode()} | _with_bench(ip, sources) | _litex(ip, ["weft_litex.py"])
+    page = f"# Lists of {ip.name}\n\n{text('formats_network_core.md')}\n{descriptors(ip.config)}"
+    return {"lists.md": page.encode()} | _with_bench(ip, sources) | _litex(ip, ["weft_litex.py"])
 
 
 def _with_bench(ip, sources):

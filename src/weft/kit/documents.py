@@ -1,5 +1,6 @@
 """Documents of a kit: its register map by PeakRDL and as Markdown, and its data formats."""
 
+import inspect
 import re
 import tempfile
 from pathlib import Path
@@ -9,11 +10,16 @@ from weft.config import Config
 from weft.files import write_text
 from weft.ip import Ip
 from weft.kit.folder import text
+from weft.network_core.config import NetworkCoreConfig
+from weft.network_core.descriptors import KINDS, places
 from weft.network_core.ip import NetworkIp
 from weft.register_map import constants, fifo_ports, registers
 from weft.registers import Field, FifoPort, Register
 
-__all__ = ["SECTIONS", "documents", "formats", "header", "markdown", "sections", "systemrdl"]
+__all__ = [
+    "SECTIONS", "descriptors", "documents", "formats", "header", "markdown", "sections",
+    "systemrdl",
+]
 
 
 # SystemRDL properties of a field by its access, and whether the field has a reset value.
@@ -112,6 +118,33 @@ _NUMBERS = (
     "dtype", "rows", "cols", "depth", "lanes", "bytes_in", "bytes_out", "a_words", "b_words",
     "c_words",
 )
+
+
+def descriptors(config: NetworkCoreConfig) -> str:
+    """The section of ``lists.md`` with the fields of all descriptors that a core knows."""
+    return "## Fields\n\n" + "\n".join(_descriptor(kind, config) for kind in KINDS.values())
+
+
+def _descriptor(kind, config):
+    """The text of a class of descriptors, and a table of its fields."""
+    text, _, attributes = inspect.getdoc(kind).partition("\nAttributes\n----------\n")
+    meanings = _attributes(attributes)
+    rows = ["| word | bits | field | type | meaning |\n", "|---:|---:|---|---|---|\n"]
+    for place in places(kind, config):
+        bits = f"{place.low + place.bits - 1}..{place.low}" if place.bits > 1 else place.low
+        form, meaning = meanings[place.name]
+        rows.append(f"| {place.word} | {bits} | `{place.name}` | {form} | {meaning} |\n")
+    text = text.strip().replace("::\n", ":\n").replace("``", "`")
+    return f"### {kind.__name__}, opcode {kind.OPCODE.value}\n\n{text}\n\n{''.join(rows)}"
+
+
+def _attributes(text):
+    """Type and meaning of each attribute of a docstring, by name."""
+    return {
+        name: (form, " ".join(meaning.replace("``", "`").split()))
+        for names, form, meaning in re.findall(r"^(\S.*) : (.*)\n((?: +.*\n?)+)", text, re.M)
+        for name in names.split(", ")
+    }
 
 
 def formats(ip: Ip) -> str:

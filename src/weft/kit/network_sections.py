@@ -5,25 +5,12 @@
 
 import dataclasses
 
+from weft.network_core.config import TEXTS
 from weft.network_core.ip import NetworkIp
 
 __all__ = ["KIND", "numbers", "parameters", "performance", "use"]
 
 KIND = "A core that executes whole neural networks from its own memory"
-_SIZES = {
-    "words": "words of each bank of the memory", "b_words": "words of the B buffer",
-    "lines": "lines of the parameter buffer",
-    "read_vectors": "vectors that loads, descriptors and the host read in a cycle",
-    "program_words": "words of each bank of the program memory; 0: no such memory",
-    "softmax": "the core has a unit for SOFTMAX",
-    "multiply_maps": "jobs can multiply their results with another map",
-    "lstm": "the core has a unit for the gates and the cell of an LSTM",
-    "int16": "jobs can have values of 16 bits",
-    "int4": "loads can have weights of int4, which the loader unpacks",
-    "early": "the array starts with a job while the results of the job before are stored",
-    "two_rows": "two rows of results leave the array in each cycle",
-    "resident": "no loads: the host writes weights, parameters and an ADD table",
-}
 _TRANSFERS = """\
 To write memory, wait until `status.memory_busy` is 0, set `memory_address`, `memory_layout` and
 `memory_row_step`, write the number of bytes to `memory_write`, and the bytes to `write_fifo`: at
@@ -63,6 +50,6 @@ def performance(ip: NetworkIp) -> list[str]:
 def parameters(ip: NetworkIp) -> list[tuple[str, str, str]]:
     """Rows of the fields of the NetworkCoreConfig: name, value, meaning."""
     return [
-        (f"`network_core.{f.name}`", str(getattr(ip.config, f.name)), _SIZES[f.name])
+        (f"`network_core.{f.name}`", str(getattr(ip.config, f.name)), TEXTS[f.name])
         for f in dataclasses.fields(ip.config) if f.name != "array"
     ]

@@ -11,7 +11,7 @@ from weft.targets import TARGETS
 
 __all__ = [
     "BEAT_BYTES", "CODE_BEATS", "COLUMNS", "DEPTH", "GROUPS_OF_WORD", "HEADS", "LANES",
-    "PAIR_BYTES", "PROGRAM_BITS", "SCALED_WORDS", "TEXT_TOKENS", "WORD_BEATS", "WORD_BYTES",
+    "GROUP_BYTES", "PROGRAM_BITS", "SCALED_WORDS", "TEXT_TOKENS", "WORD_BEATS", "WORD_BYTES",
     "LanguageCoreConfig",
 ]
 
@@ -20,8 +20,8 @@ DEPTH = 16  # products of a column in a cycle
 LANES = 4  # values that the lanes compute in a cycle: a group
 HEADS = 16  # heads of attention, at most
 WORD_BYTES = COLUMNS * DEPTH  # of the main memory: what a step of the array reads
-PAIR_BYTES = 2 * LANES  # of a parameter group: an int16 for each lane
-GROUPS_OF_WORD = WORD_BYTES // PAIR_BYTES
+GROUP_BYTES = 2 * LANES  # an int16 for each lane
+GROUPS_OF_WORD = WORD_BYTES // GROUP_BYTES
 BEAT_BYTES = 16  # of the program memory
 WORD_BEATS = WORD_BYTES // BEAT_BYTES  # a word is one burst
 SCALED_WORDS = 4  # words of int4 that share a beat of scales: one for each column
@@ -127,7 +127,7 @@ class LanguageCoreConfig:
 
     @property
     def main_groups(self) -> int:
-        """Parameter groups of the main memory."""
+        """Groups of the main memory."""
         return self.words * GROUPS_OF_WORD
 
     @property

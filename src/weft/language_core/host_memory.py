@@ -6,13 +6,13 @@ An address has `PLACE_BITS` bits for the place of a unit, and above them the `Me
 from enum import IntEnum
 
 from weft import frames
-from weft.language_core.config import PAIR_BYTES
+from weft.language_core.config import GROUP_BYTES
 
 __all__ = ["PLACE_BITS", "UNIT_BYTES", "WRITE_BYTES", "WRITE_FIELDS", "Memory", "address"]
 
 PLACE_BITS = 16
 WRITE_FIELDS = 4  # bytes of a WRITE before its data: the address
-WRITE_BYTES = (frames.MAX_WRITE - frames.WRITE_FIELDS) // PAIR_BYTES * PAIR_BYTES  # at most
+WRITE_BYTES = (frames.MAX_WRITE - frames.WRITE_FIELDS) // GROUP_BYTES * GROUP_BYTES  # at most
 
 
 class Memory(IntEnum):
@@ -23,7 +23,7 @@ class Memory(IntEnum):
     TEXT = 2  # tokens by their positions
 
 
-UNIT_BYTES = {Memory.MAIN: PAIR_BYTES, Memory.TABLES: 4, Memory.TEXT: 2}
+UNIT_BYTES = {Memory.MAIN: GROUP_BYTES, Memory.TABLES: 4, Memory.TEXT: 2}
 
 
 def address(memory: Memory, place: int) -> int:

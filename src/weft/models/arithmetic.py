@@ -1,4 +1,8 @@
-"""Types of operands as the core has them, and the sums of products with zero points."""
+"""Operands as the core has them, and what follows a product: zero points, bias, rescaling.
+
+In shapes, ``count`` is the number of products A[m, k] x B[k, n] that an operator becomes
+(`weft.models.lowering`). int64 [count or 1, n] is the same for all products if it has one row.
+"""
 
 from dataclasses import dataclass
 
@@ -6,7 +10,7 @@ import numpy as np
 from ml_dtypes import bfloat16
 
 from weft.golden import scaled
-from weft.host.packing import ENTRY
+from weft.host.packing import ENTRY, HALF, scale_bits, signed
 from weft.models.ir import Requantization
 from weft.models.kernels.fixed_point import multiply_wide
 from weft.quantize import onnx_scale, quantize_multiplier, tflite_scale
@@ -16,13 +20,15 @@ __all__ = [
     "lane_results", "shifted_zero",
 ]
 
-
-_MIN_NORMAL = np.finfo(np.float32).tiny
-
-
 @dataclass(frozen=True, eq=False)
 class Rescale:
     """The integers, or the float32, of a requantization, for each output channel.
+
+    ::
+
+        y = clip(round(sum * multiplier * 2**(shift - 31)) + zero, low, high)
+
+    `weft.golden.requantize.scaled` tells how each mode rounds, and the scale of mode ``onnx``.
 
     Attributes
     ----------
@@ -36,7 +42,7 @@ class Rescale:
     dtype : numpy.dtype
         int8, uint8 or int16.
     wide : bool
-        `weft.models.ir.Requantization.wide`.
+        As of `weft.models.ir.Requantization`.
     """
 
     mode: str
@@ -56,8 +62,7 @@ class Rescale:
         """
         scales = requantization.x_scale, np.asarray(requantization.w_scale), requantization.y_scale
         if mode == "onnx":
-            scale = np.maximum(onnx_scale(*scales), _MIN_NORMAL)
-            multiplier, shift = np.asarray(scale, np.float32).view(np.uint32), 0
+            multiplier, shift = scale_bits(onnx_scale(*scales)), 0
         else:
             multiplier, shift = tflite_scale(*scales)
         return cls(
@@ -70,7 +75,8 @@ class Rescale:
     def entries(self, rows, constant: np.ndarray, w_zero: np.ndarray) -> np.ndarray:
         """Return the parameters for the core: `weft.host.packing.ENTRY` [count, n].
 
-        ``constant`` and ``w_zero`` are [count, n]; ``constant`` wraps to int32.
+        ``rows`` is the lowering of the operator (`weft.models.lowering`), which gives each column
+        of B its channel. ``constant`` and ``w_zero`` are [count, n]; ``constant`` wraps to int32.
         """
         entries = np.zeros(constant.shape, ENTRY)
         entries["bias"] = constant.astype(np.int32)
@@ -97,7 +103,7 @@ def lane_parameters(scale: float, mode: str) -> tuple[int, int]:
     In mode ``onnx`` the multiplier has the bits of a normal float32, and the shift is 0.
     """
     if mode == "onnx":
-        return int(np.maximum(np.float32(scale), _MIN_NORMAL).view(np.uint32)), 0
+        return int(scale_bits(np.float32(scale))), 0
     multiplier, shift = quantize_multiplier(scale)
     return int(multiplier), int(shift)
 
@@ -108,13 +114,6 @@ def lane_results(sums: np.ndarray, multiplier, shift, mode: str) -> np.ndarray:
         scale = np.asarray(multiplier).astype(np.uint32).view(np.float32)
         return scaled(sums, scale=scale, mode=mode)
     return scaled(sums, multiplier, shift, mode=mode)
-
-
-_HALF = 0x80  # uint8 - 128 is int8: the same bits with the top bit inverted
-
-
-def _signed(x):
-    return (x ^ np.uint8(_HALF)).view(np.int8)
 
 
 def core_parts(x: np.ndarray) -> list[np.ndarray]:
@@ -130,7 +129,7 @@ def core_parts(x: np.ndarray) -> list[np.ndarray]:
     ==========  =============================================================
     """
     if x.dtype == np.int16:
-        return [(x >> 8).astype(np.int8), _signed((x & 0xFF).astype(np.uint8))]
+        return [(x >> 8).astype(np.int8), signed((x & 0xFF).astype(np.uint8))]
     if x.dtype == np.float32:
         # Overflow gives infinity; a signalling NaN becomes a quiet NaN.
         with np.errstate(over="ignore", invalid="ignore"):
@@ -140,28 +139,31 @@ def core_parts(x: np.ndarray) -> list[np.ndarray]:
 
 def host_operand(x: np.ndarray) -> np.ndarray:
     """Return the operand of a product on the host: int8 for int8 and uint8, else x itself."""
-    return _signed(x) if x.dtype == np.uint8 else x
+    return signed(x) if x.dtype == np.uint8 else x
 
 
 def shifted_zero(zero, dtype, *, split: bool = False):
-    """Return the zero point of an operand from the zero point of the operator's values.
+    """Return the zero point of an operand from ``zero``, that of the operator's values.
 
-    ``split``: int16 values are the sum ``256 * high + low`` of the two `core_parts`.
+    The operand of uint8 is 128 less than the value. So is the sum ``256 * high + low`` of the two
+    `core_parts` of an int16, if it is ``split`` into them.
     """
-    return zero - _HALF if dtype == np.uint8 or dtype == np.int16 and split else zero
+    is_less = dtype == np.uint8 or (dtype == np.int16 and split)
+    return zero - HALF if is_less else zero
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class IntegerFinish:
     """Sums with zero points and bias, and their conversion to results.
 
-    ::
+    ``raw`` are the sums of the core, of products of its operands::
 
         sums = raw - x_zero * column_sums - row_sums * w_zero + k * x_zero * w_zero + bias
 
     Attributes
     ----------
     k : int
+        Products in a sum.
     x_zero : int
         Zero point of the operand A.
     w_zero : int64 [count or 1, n]

@@ -89,7 +89,7 @@ class CoreRun:
 
     def _run(self, values, inferences, record):
         if inferences not in self._streams:
-            # The stream of one inference, and the stream of the latest batch.
+            # A stream takes memory: only that of one inference and that of the latest batch stay.
             stream = self._work.stream(inferences, self._after)
             self._streams = {1: self._streams[1], inferences: stream}
         stream = self._streams[inferences]
@@ -108,6 +108,7 @@ class CoreRun:
         return InferenceOutcome([y], stats, seconds)
 
     def _write(self, stream, x, b=None):
+        """Write the operands of the core to the stream, which has the bits of both as integers."""
         work = self._work
         parts = core_parts(x)
         zeros = core_parts(np.array([work.x_zero], x.dtype))
@@ -125,6 +126,7 @@ class CoreRun:
             stream.write_parameters(finish.rescale.entries(work.rows, constant, finish.w_zero))
 
     def _finish(self, stream, raw):
+        """Return y from the results [count, m, n] of the core."""
         work = self._work
         rows, finish = work.rows, work.finish
         if JobFlag.REQUANTIZE in work.flags:
@@ -257,21 +259,22 @@ class RecurrentRun:
     def _advance(self, kernel, products, record):
         """Run ``kernel``, a generator for each inference, to the end; return their outputs.
 
-        All yield the same number of a product, each with its operand, and get their results. The
-        outcome of each product is appended to ``products``.
+        A generator yields which product it needs next, and the operand; it gets the result. All of
+        them need the same product. The outcome of each product is appended to ``products``.
         """
-        asked = [next(each) for each in kernel]
+        requests = [next(inference) for inference in kernel]
         while True:
-            operand = np.stack([x for _, x in asked])
-            products.append(self._runs[asked[0][0]]([operand], len(kernel), record))
+            number = requests[0][0]
+            operand = np.stack([x for _, x in requests])
+            products.append(self._runs[number]([operand], len(kernel), record))
             sums = products[-1].outputs[0].reshape(*operand.shape[:-1], -1)
-            asked, ended = [], []
-            for each, part in zip(kernel, sums, strict=True):
+            requests, ended = [], []
+            for inference, part in zip(kernel, sums, strict=True):
                 try:
-                    asked.append(each.send(part))
+                    requests.append(inference.send(part))
                 except StopIteration as end:
                     ended.append(end.value)
-            if ended:
+            if ended:  # all of them: each needs as many products
                 return ended
 
 

@@ -288,7 +288,7 @@ def write_program(program: "CompiledNetwork", path) -> None:
 
 
 def write_language_program(program, path) -> None:
-    """Write a `weft.models.language.LanguageProgram`, which has no Design yet, to a file."""
+    """Write a `weft.models.language.program.LanguageProgram` to a file; it has no Design yet."""
     _write(program, path, None, {"version": LANGUAGE_VERSION, "language": True})
 
 

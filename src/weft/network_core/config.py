@@ -15,7 +15,7 @@ from weft.hints import did_you_mean
 __all__ = [
     "ADD_TABLE_BYTES", "ADD_TABLE_WORDS", "FACTOR_BITS", "LSTM_CELL_SHIFT", "LSTM_LIMITS",
     "LSTM_PARAMETERS", "LSTM_SCALES", "LSTM_WORDS", "MAX_SOFTMAX", "MOST_DIGITS", "OPTIONS",
-    "PARAMETER_BYTES", "SIZES", "NetworkCoreConfig", "has_single_port",
+    "PARAMETER_BYTES", "SIZES", "TEXTS", "NetworkCoreConfig", "has_single_port",
 ]
 
 PARAMETER_BYTES = 9  # of a column: bias (4), multiplier (4), shift (1)
@@ -37,6 +37,10 @@ MAX_PROGRAM_WORDS = 1 << 22  # of each bank of a program memory: an address has 
 MAX_BEAT = 128  # bytes of a beat of AXI4
 MAX_RESIDENT = 1 << 20  # vectors of B that the host writes: an address has 24 bits for words
 MAX_SINGLE_PORT = 1 << 15  # words of a memory with one port, and of each buffer beside it
+
+
+def _field(default, text):
+    return dataclasses.field(default=default, metadata={"text": text})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,19 +91,31 @@ class NetworkCoreConfig:
     kind: ClassVar[str] = NETWORK
 
     array: Config
-    words: int = 1024
-    b_words: int = 512
-    lines: int = 512
-    read_vectors: int = 4
-    program_words: int = 0
-    softmax: bool = False
-    multiply_maps: bool = False
-    lstm: bool = False
-    int16: bool = False
-    int4: bool = False
-    early: bool = False
-    two_rows: bool = False
-    resident: bool = False
+    words: int = _field(1024, "words of each bank of the memory")
+    b_words: int = _field(512, "words of the B buffer")
+    lines: int = _field(512, "lines of the parameter buffer")
+    read_vectors: int = _field(
+        4, "vectors that a load, a descriptor or a read of the host takes in a cycle"
+    )
+    program_words: int = _field(
+        0, "words of each bank of the program memory; 0: no such memory"
+    )
+    softmax: bool = _field(False, "a unit that computes SOFTMAX of rows of a map")
+    multiply_maps: bool = _field(
+        False, "jobs can multiply their results with another map; a multiplier a lane"
+    )
+    lstm: bool = _field(False, "a unit that computes the gates and the cell of an LSTM of int8")
+    int16: bool = _field(False, "jobs can have values of 16 bits: tensors and states of int16")
+    int4: bool = _field(False, "loads can have weights of int4, which the loader unpacks")
+    early: bool = _field(
+        False, "the array starts with a job while the results of the job before are stored"
+    )
+    two_rows: bool = _field(
+        False, "two rows of results leave the array in each cycle; as many lanes more"
+    )
+    resident: bool = _field(
+        False, "no loads: the host writes weights, parameters and an ADD table; one row only"
+    )
 
     def __post_init__(self):
         array, problems = self.array, []
@@ -453,6 +469,10 @@ SIZES, OPTIONS = (
     tuple(f.name for f in dataclasses.fields(NetworkCoreConfig) if f.type is kind)
     for kind in (int, bool)
 )
+# By the name of each field beside the array: what it is, in one line, for commands and documents.
+TEXTS = {
+    f.name: f.metadata["text"] for f in dataclasses.fields(NetworkCoreConfig) if f.metadata
+}
 
 
 def has_single_port(array: Config) -> bool:

@@ -15,7 +15,7 @@ from weft.network_core.config import NetworkCoreConfig
 
 __all__ = [
     "BANK_BITS", "DESCRIPTOR_BYTES", "DESCRIPTOR_WORDS", "LIST_VERSION", "ON_CHIP", "WORD_BITS",
-    "FieldPlace", "ListEnd", "ListError", "ListJob", "ListLoad", "ListLoop", "ListOpcode",
+    "KINDS", "FieldPlace", "ListEnd", "ListError", "ListJob", "ListLoad", "ListLoop", "ListOpcode",
     "ListReport", "LoadTarget", "NetworkState", "join", "places", "split", "unpack", "unpack_list",
 ]
 
@@ -185,14 +185,17 @@ class ListLoad(_Descriptor):
     jobs : int
         Jobs that must have ended before the load starts.
     target : LoadTarget
-        ``diagonal`` has an effect on B only.
+        The buffer: 0 is B, 1 the parameters, 2 the ADD table. ``diagonal`` has an effect on B only.
     fill_value : int8
+        Each byte of the vectors with ``fill``.
     source : address
         Of the first vector. Vectors follow each other; a word of B has ``cols`` vectors, one with
         ``diagonal``; a line of parameters has ``line_vectors``, a word of the ADD table
         ``add_table_vectors``: 32 bits, little-endian, then unused bytes.
-    first_word, words : int
-        Of the buffer.
+    first_word : int
+        The first word of the buffer that is written.
+    words : int
+        Words of the buffer that are written.
     """
 
     OPCODE: ClassVar[ListOpcode] = ListOpcode.LOAD
@@ -296,42 +299,71 @@ class ListJob(_Descriptor):
         Loads that must be complete before the job starts.
     panel_rows : int
         Pixels of a panel: at most ``rows``.
-    out_height, out_width, columns : int
-        The output map. ``columns`` are its channels: N.
-    tile_words, kernel_height, kernel_width, tap_vectors : int
+    out_height, out_width : int
+        Rows, and pixels of a row, of the output map.
+    columns : int
+        Channels of the output map: N.
+    tile_words : int
         Array steps of a tile: for ky: for kx: for c in ``tap_vectors``. Each one takes a word of B.
+    kernel_height, kernel_width : int
+        Taps of the kernel: ky and kx are less.
+    tap_vectors : int
+        Vectors that are read of each tap.
     group_tiles : int
+        Tiles with the same input. A convolution has one group: all tiles of N. A depthwise
+        convolution: ``max(1, depth // cols)``.
     group_step : address
-        After so many tiles, the input moves on by this step. A convolution has one group: all
-        tiles of N. A depthwise convolution: ``max(1, depth // cols)``.
+        Step of the input after ``group_tiles`` tiles.
     in_height, in_width : int
-        The input map; at most 32,768 in a core with a microprogram.
+        Rows, and pixels of a row, of the input map; at most 32,768 in a core with a microprogram.
     first_y, first_x : int
-        Place of the first tap of pixel (0, 0): minus the padding. The places of all taps must be
-        at most 65,535.
-    stride_y, stride_x, dilation_y, dilation_x : int
+        Row and column of the first tap of pixel (0, 0): minus the padding. Those of all taps must
+        be at most 65,535.
+    stride_y, stride_x : int
+        Rows and columns of the input map from an output pixel to the next one.
+    dilation_y, dilation_x : int
+        Rows and columns of the input map from a tap to the next one.
     input : address
         Of the first tap of pixel (0, 0). It may lie before the map.
-    input_pixel_step, input_row_step : address
-        From an output pixel to the next one in its row; from the last one of a row to the next row.
-    tap_x_step, tap_y_step : address
-        From the last vector of a tap to the next tap; from that of a kernel row to the next row.
-    b_word, b_step : int
-        Word of B of the first tile, and words from tile to tile (0: all tiles share their words).
+    input_pixel_step : address
+        Step of the input from an output pixel to the next one in its row.
+    input_row_step : address
+        Step of the input from the last output pixel of a row to the first one of the next row.
+    tap_x_step : address
+        From the last vector of a tap to the first one of the next tap.
+    tap_y_step : address
+        From the last vector of a row of the kernel to the first one of the next row.
+    b_word : int
+        Word of B of the first tile.
+    b_step : int
+        Words of B from tile to tile; 0: all tiles share their words.
     parameter_line : int
         Line of the first chunk; the lines of all chunks of a row follow each other.
     add_line : int
         A line with the scale of the sum with ``add``, the same one for all lanes, without a bias.
-    output, output_pixel_step, output_row_step : address
-        Of pixel (0, 0), and steps as those of the input. The columns of a pixel follow each other,
-        ``depth`` in a vector, or ``depth / 4`` with ``sums``.
-    outside, outside_odd : int8
-        The second one is for odd bytes, with the option ``int16``.
-    zero, low, high : int8
-        Zero point and limits of the result, before ``add``.
-    add_input, add_pixel_step, add_row_step : address
-    sum_zero, sum_low, sum_high : int8
-        The added map, and the sum with ``add``.
+    output : address
+        Of pixel (0, 0). The columns of a pixel follow each other, ``depth`` in a vector, or
+        ``depth / 4`` with ``sums``.
+    output_pixel_step : address
+        Step of the output from a pixel to the next one in its row.
+    output_row_step : address
+        Step of the output from the last pixel of a row to the first one of the next row.
+    outside : int8
+        Each byte outside of the input map; with the option ``int16`` each even byte.
+    outside_odd : int8
+        Each odd byte outside of the input map.
+    zero : int8
+        Zero point of the result, before ``add``.
+    low, high : int8
+        Limits of the result, before ``add``.
+    add_input : address
+        Of pixel (0, 0) of the added map.
+    add_pixel_step, add_row_step : address
+        Steps of the added map, as those of the output.
+    sum_zero : int8
+        Zero point of the sum, with ``add``.
+    sum_low, sum_high : int8
+        Limits of the sum, with ``add``.
     span : address
         With ``early``: the largest step from the first tap of a pixel to a vector that it reads;
         or ``-banks * words``, if the job reads nothing that the job before stores.
@@ -404,14 +436,22 @@ class ListLoop(_Descriptor):
 
     Attributes
     ----------
-    times, body : int
-        Executions of the body in all, with the first one, and its descriptors.
-    body_loads, body_jobs : int
-        Loads and jobs of the body. Each turn adds ``body_jobs`` to ``jobs`` of loads, and
-        ``body_loads`` to ``loads`` of jobs.
-    source_step, input_step, output_step, add_step : address
-        Each turn adds them to ``source`` of loads, and to ``input``, ``output`` and ``add_input``
-        of jobs.
+    times : int
+        Executions of the body in all, with the first one.
+    body : int
+        Descriptors of the body.
+    body_loads : int
+        Loads of the body. Each turn adds them to ``loads`` of jobs.
+    body_jobs : int
+        Jobs of the body. Each turn adds them to ``jobs`` of loads.
+    source_step : address
+        Each turn adds it to ``source`` of loads.
+    input_step : address
+        Each turn adds it to ``input`` of jobs.
+    output_step : address
+        Each turn adds it to ``output`` of jobs.
+    add_step : address
+        Each turn adds it to ``add_input`` of jobs.
     """
 
     OPCODE: ClassVar[ListOpcode] = ListOpcode.LOOP
@@ -432,10 +472,11 @@ class ListEnd(_Descriptor):
     Attributes
     ----------
     interrupt : flag
+        Has no effect: an IP core raises its interrupt ``done`` at each end.
     result : address
-        Of the bytes that DONE carries.
+        Of the bytes that DONE carries: the result of the list.
     result_bytes : int
-        At most 1,024.
+        How many bytes, at most 1,024.
     """
 
     OPCODE: ClassVar[ListOpcode] = ListOpcode.END
@@ -444,7 +485,7 @@ class ListEnd(_Descriptor):
     result: int = _address(2)
 
 
-_KINDS = {kind.OPCODE: kind for kind in (ListLoad, ListJob, ListLoop, ListEnd)}
+KINDS = {kind.OPCODE: kind for kind in (ListLoad, ListJob, ListLoop, ListEnd)}
 
 
 def unpack(
@@ -457,12 +498,12 @@ def unpack(
     """
     words = struct.unpack(f"<{DESCRIPTOR_WORDS}I", data)
     opcode, version = words[0] & 15, words[0] >> 4 & 15
-    if version != LIST_VERSION or opcode not in _KINDS:
+    if version != LIST_VERSION or opcode not in KINDS:
         raise ValueError(
             f"a descriptor must have version {LIST_VERSION} and an opcode in 1..4,"
             f" not version {version} and opcode {opcode}"
         )
-    return _KINDS[ListOpcode(opcode)].from_words(words, config)
+    return KINDS[ListOpcode(opcode)].from_words(words, config)
 
 
 def unpack_list(data: bytes) -> list:

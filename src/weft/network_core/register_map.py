@@ -7,7 +7,7 @@ import itertools
 from weft import registers
 from weft.config import ConfigError
 from weft.design import NETWORK
-from weft.network_core.config import OPTIONS, SIZES, NetworkCoreConfig
+from weft.network_core.config import OPTIONS, SIZES, TEXTS, NetworkCoreConfig
 from weft.registers import FIELDS, IDENTITY, Field, FifoPort, Register, word_register
 
 __all__ = [
@@ -66,12 +66,8 @@ def _with_options(config):
 
 # The register space of an IP core: these registers, and those of its bus.
 
-_SIZES = {
-    "words": "words of each bank of the memory",
-    "b_words": "words of the B buffer",
-    "lines": "lines of the parameter buffer",
-    "read_vectors": "vectors that a load, a descriptor or a read of the host takes in a cycle",
-    "program_words": "words of each bank of the program memory; 0: no such memory",
+_TEXTS = {
+    **{name: TEXTS[name] for name in SIZES},
     "vectors": "vectors that the memory holds",
 }
 
@@ -114,7 +110,7 @@ def _core_registers():
     texts = {
         **IDENTITY,
         **{f"array_{name}": f"field of the array: {text}" for name, text in FIELDS.items()},
-        **_SIZES,
+        **_TEXTS,
     }
     state = {
         "net_status": ("state of the core, and of its running or last list", (

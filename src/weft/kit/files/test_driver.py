@@ -18,7 +18,7 @@ MEMORY = 1 << 18  # bytes
 DONE = 1  # bit 0 of irq_status
 # K of a panel in the smaller buffer. A larger K is split over several jobs.
 PANEL = min(DESIGN["config"][f"{side}_words"] for side in "ab") * DESIGN["config"]["depth"]
-DEEP = [(3, 5, PANEL + 1)] * (PANEL <= 512)
+DEEP = [(3, 5, PANEL + 1)] if PANEL <= 512 else []  # a larger one takes long to simulate
 
 
 class SimulatedDevice:
@@ -39,6 +39,7 @@ class SimulatedDevice:
         self.access_errors += not (await self.core.access(address, value))[1]
 
     async def _exchange(self, commands, size):
+        """Send commands; the result stream of ``size`` bytes and its status, if there is one."""
         await self.core.data.send(commands)
         if not size:
             return b"", 0
@@ -57,16 +58,21 @@ async def start(dut, seed):
     return driver
 
 
+def result_of(driver, a, b):
+    """Memory for C, whose rows are as far apart as the strides of any bus may require."""
+    return driver.alloc((a.shape[0], -(-b.shape[1] // 16) * 16), "<i4")[:, : b.shape[1]]
+
+
 async def multiply(driver, a, b, **options):
     """C of a product that the driver computes."""
-    c = driver.alloc((a.shape[0], -(-b.shape[1] // 16) * 16), "<i4")[:, : b.shape[1]]
+    c = result_of(driver, a, b)
     product = driver.product(a, b if "weights" not in options else None, c, **options)
     assert await bridge(driver.call)("weft_matmul", ctypes.byref(product)) == 0
     return c
 
 
 def equal(c, x, y):
-    """Whether C equals numpy's product; a bf16 core's results are the bits of floats."""
+    """Whether C equals numpy's product of x and y; a bf16 core's results are the bits of floats."""
     values = c.view("<f4") if DESIGN["floats"] else c
     return np.array_equal(values.astype(np.int64), x.astype(np.int64) @ y.astype(np.int64))
 
@@ -94,7 +100,7 @@ async def driver_is_interrupted(dut):
     driver, rng = await start(dut, 7), np.random.default_rng(7)
     (a, b), (x, y) = operands(rng, *SHAPES[2])
     a, b = driver.put(a), driver.put(b)
-    c = driver.alloc((a.shape[0], -(-b.shape[1] // 16) * 16), "<i4")[:, : b.shape[1]]
+    c = result_of(driver, a, b)
     results = []
     done = driver.DONE(lambda core, error, context: results.append(error))
     driver.call("test_done", done)
@@ -104,7 +110,7 @@ async def driver_is_interrupted(dut):
         driver.call("weft_irq_enable", DONE)
         return driver.call("weft_start", ctypes.byref(product))
 
-    assert await bridge(enable_and_start)() == 1
+    assert await bridge(enable_and_start)() == 1  # the product runs
     while not results:
         if not int(dut.irq.value):
             await dut.irq.value_change

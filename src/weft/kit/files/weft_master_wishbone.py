@@ -19,7 +19,7 @@ class RegisterMaster:
         self.rng = None
 
     def pause(self, seed, probability):
-        """Wait some cycles before each access."""
+        """Wait 0 to 3 cycles before each access. Masters of other buses use ``probability``."""
         self.rng = random.Random(seed)
 
     async def access(self, address, value=None):

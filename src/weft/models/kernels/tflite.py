@@ -38,7 +38,10 @@ def _scaled(x, multiplier, shift):
 
 
 def terms(inputs, attributes):
-    """Both quantized operands in the common scale, by the attributes of `_linear`."""
+    """Both quantized operands in the common scale, by the attributes of `_linear`.
+
+    ``((x - zero) << left_shift) * multiplier * 2**(shift - 31)``, rounded, for each x.
+    """
     return [
         _scaled((x.astype(np.int64) - zero) << attributes["left_shift"], multiplier, shift)
         for x, zero, multiplier, shift in zip(
@@ -49,8 +52,11 @@ def terms(inputs, attributes):
 
 
 def _linear(function):
-    """``zeros``, ``multipliers``, ``shifts`` : pairs; ``left_shift``; ``multiplier``, ``shift``,
-    ``zero``, ``low``, ``high`` of y."""
+    """``function`` of both `terms`, scaled to y.
+
+    ``zeros``, ``multipliers``, ``shifts`` : pairs; ``left_shift``; ``multiplier``, ``shift``,
+    ``zero``, ``low``, ``high`` of y.
+    """
 
     def kernel(inputs, attributes):
         total = function(*terms(inputs, attributes))
@@ -128,7 +134,9 @@ def _prelu_float(inputs, attributes):
 # Sources: TFLite Micro, ``integer_ops/pooling.h``, ``reference/reduce.h``,
 # ``reference/resize_bilinear.h``, ``reference/resize_nearest_neighbor.h``.
 
-MAX_WINDOW = 256  # rows or columns of a pool; `weft.models.tflite.reducing` checks it before
+# Rows or columns of a pool. `_taps` loops over the elements of a window, so a larger one would take
+# long. `weft.models.tflite.reducing` leaves it to the runtime; a file of a program is checked here.
+MAX_WINDOW = 256
 
 
 def _quotient(a, b):
@@ -137,7 +145,10 @@ def _quotient(a, b):
 
 
 def _taps(x, attributes):
-    """For each element of the window, the inputs of all outputs, and where they are inside."""
+    """For each element of the window, the inputs of all outputs, and where they are inside.
+
+    Yields x [batch, rows, columns, channels] and bool [1, rows, columns, 1], in the size of y.
+    """
     (kh, kw), (sh, sw), (top, left) = (
         attributes["kernel_size"], attributes["stride"], attributes["padding"],
     )
@@ -236,7 +247,10 @@ def _resize_nearest(inputs, attributes):
 
 
 def _resize_bilinear(inputs, attributes):
-    """8-bit values. The attributes are those of `_resize_nearest`; positions have 10 bits."""
+    """8-bit values. The attributes are those of `_resize_nearest`.
+
+    Positions have 10 fractional bits: 1024 is the distance of two inputs.
+    """
     [x] = inputs
     (y0, y1, fy), (x0, x1, fx) = (
         neighbours(size_in, size_out, attributes)
@@ -254,7 +268,7 @@ def _resize_bilinear(inputs, attributes):
 
 
 def neighbours(size_in, size_out, attributes):
-    """Lower and upper neighbour of each output along one axis, and its position in 10 bits."""
+    """Lower and upper neighbour of each output along one axis, and its position times 1024."""
     scale = ((size_in << 10) + size_out // 2) // size_out
     if attributes["align_corners"] and size_out > 1:
         scale = (((size_in - 1) << 10) + (size_out - 1) // 2) // (size_out - 1)
@@ -305,14 +319,17 @@ def _cast(inputs, attributes):
 
 
 def _softmax(inputs, attributes):
-    """Along the last axis. ``multiplier``, ``left_shift`` : of the differences; ``least`` : the
-    lowest difference that counts; ``dtype`` : str."""
+    """Along the last axis.
+
+    ``multiplier``, ``left_shift`` : of the differences; ``least`` : the lowest difference that
+    counts; ``dtype`` : str.
+    """
     [x] = inputs
     dtype = np.dtype(attributes["dtype"])
-    terms = exponentials(attributes)[x.max(-1, keepdims=True) - x.astype(np.int64)]
+    powers = exponentials(attributes)[x.max(-1, keepdims=True) - x.astype(np.int64)]
     # Fixed-point numbers as in softmax.h: exponentials have no integer bits, and their sum 12.
-    scale, over = reciprocal(round_shift(terms, 12).sum(-1, keepdims=True), 12)
-    y = round_shift(high_mul(scale, terms), over + 31 - 8 * dtype.itemsize)
+    scale, shift = reciprocal(round_shift(powers, 12).sum(-1, keepdims=True), 12)
+    y = round_shift(high_mul(scale, powers), shift + 31 - 8 * dtype.itemsize)
     limits = np.iinfo(dtype)
     return [clamp(y + limits.min, limits.min, limits.max, dtype)]
 
@@ -383,7 +400,11 @@ SIGMOID[[
 
 
 def _sigmoid_at(x, multiplier, shift, bits, highest):
-    """``x`` in the table's steps, and the table at ``abs(x)``, interpolated by ``bits``."""
+    """``x`` in parts of the table's steps, and the table at ``abs(x)``.
+
+    A step has ``2**bits`` parts. The value has 16 + ``bits`` fractional bits; behind the table it
+    is ``highest``, with 16.
+    """
     x = (x.astype(np.int64) * multiplier + (1 << shift >> 1)) >> shift
     size = np.abs(x)
     index, rest = (size >> bits).clip(0, 254), size & ((1 << bits) - 1)
@@ -401,7 +422,7 @@ def logistic16(x, multiplier, shift):
 def tanh16(x, multiplier, shift):
     """``tanh(x) = 2 * sigmoid(2 * x) - 1``, as `logistic16`."""
     # In the table's steps of 2 * x, value has 24 fractional bits. Twice value - 1/2 has 23 of them,
-    # and the result 15.
+    # and the result 15. Ties go up from 0 on, and down below, as in `logistic16`.
     x, value = _sigmoid_at(x, multiplier, shift, 8, 0xFFFF)
     half = 1 << 23
     return np.where(x >= 0, value - half + 128, half - value + 127) >> 8

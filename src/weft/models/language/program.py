@@ -43,9 +43,9 @@ class LanguageProgram:
         write_language_program(self, path)
 
     def open(self, writer: "Writer | None" = None) -> "LanguageSession":
-        """Return a session on a core, for example a `weft.sim.language_core.SimulatedWriter`.
+        """Return a session on ``writer``; without one, on the golden model.
 
-        Without a ``writer``, on the golden model.
+        A `weft.models.language_core.board_writer.BoardWriter` writes with the core of a board.
         """
         return LanguageSession(self, writer or GoldenWriter(self.weights))
 

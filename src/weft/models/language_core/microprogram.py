@@ -8,7 +8,7 @@ from weft.golden.language import IntegerWeights
 from weft.golden.language.integer_model import VALUE_BITS, Rows, embedded
 from weft.golden.language.operations import exp_table, reciprocal_table
 from weft.golden.language.sampling import GREEDY, Sampling
-from weft.language_core.config import GROUPS_OF_WORD, LANES, PAIR_BYTES, LanguageCoreConfig
+from weft.language_core.config import GROUP_BYTES, GROUPS_OF_WORD, LANES, LanguageCoreConfig
 from weft.language_core.latencies import COIN_BITS
 from weft.language_core.microcode import (
     DRAIN,
@@ -342,7 +342,7 @@ def _end(how, logits, vocabulary):
 
 
 def _packed(instructions):
-    return b"".join(each.pack().to_bytes(PAIR_BYTES, "little") for each in instructions)
+    return b"".join(each.pack().to_bytes(GROUP_BYTES, "little") for each in instructions)
 
 
 def compile_microprogram(
@@ -372,14 +372,14 @@ def compile_microprogram(
     embeddings[:, : weights.shape.dim] = np.concatenate(maps)
     words = {
         "instructions": tokens // GROUPS_OF_WORD,
-        "embeddings": embeddings.nbytes // PAIR_BYTES // GROUPS_OF_WORD,
+        "embeddings": embeddings.nbytes // GROUP_BYTES // GROUPS_OF_WORD,
     }
     sizes = ", ".join(f"{name} {size}" for name, size in words.items())
     _check_space(positions, f"words ({sizes})", sum(words.values()), config.words)
     token = _Token(weights, positions)
     instructions = token.build(rows)
     start = _packed([*instructions, End()])
-    main = start.ljust(tokens * PAIR_BYTES, b"\0") + embeddings.tobytes()
+    main = start.ljust(tokens * GROUP_BYTES, b"\0") + embeddings.tobytes()
     tables = [
         np.stack([table.base, table.slope], -1)
         for table in (exp_table(), reciprocal_table(), weights.rsqrt)

@@ -11,10 +11,10 @@ from weft.golden.language.shape import LLAMA, MICROGPT
 from weft.language_core.config import (
     COLUMNS,
     DEPTH,
+    GROUP_BYTES,
     GROUPS_OF_WORD,
     HEADS,
     LANES,
-    PAIR_BYTES,
     WORD_BYTES,
     LanguageCoreConfig,
 )
@@ -131,7 +131,7 @@ class LanguageCoreProgram:
         first = len(self.passes) - 1
         words = _packed(self.list_of(how)[first:])
         if how != GREEDY:
-            words[1, DESCRIPTOR_BYTES:][:PAIR_BYTES] = np.full(
+            words[1, DESCRIPTOR_BYTES:][:GROUP_BYTES] = np.full(
                 LANES, -how.multiplier, "<i2"
             ).view(np.uint8)
         return first * GROUPS_OF_WORD, words.tobytes()
@@ -198,7 +198,7 @@ def compile_model(
         check("at least ")
         raise
     if sampled:  # the multipliers are behind the first descriptor, in its word
-        multipliers = count * GROUPS_OF_WORD + DESCRIPTOR_BYTES // PAIR_BYTES
+        multipliers = count * GROUPS_OF_WORD + DESCRIPTOR_BYTES // GROUP_BYTES
         sampler = model.sampler(multipliers)
     image.replace(0, _packed(passes + sampler))
     check()

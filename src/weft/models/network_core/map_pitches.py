@@ -30,15 +30,15 @@ class MapPitches:
     row_pitch: int
     vectors: int
 
-    def of(self, height: int, width: int, vectors: int) -> "MapPitches":
-        """Return the same distances for a map whose pixels have ``vectors`` vectors."""
-        span = (height - 1) * self.row_pitch + (width - 1) * self.pitch + vectors
+    def of(self, height: int, width: int, pixel_vectors: int) -> "MapPitches":
+        """Return the same distances for a map whose pixels have ``pixel_vectors`` vectors."""
+        span = (height - 1) * self.row_pitch + (width - 1) * self.pitch + pixel_vectors
         return MapPitches(self.pitch, self.row_pitch, span)
 
 
 @dataclass(frozen=True)
 class MapView:
-    """Where a map lies that has its values in another one, its whole.
+    """Where a map lies that is a part of another map, its whole: it has no memory of its own.
 
     Vector v of pixel (y, x) is vector ``channel / depth + v`` of the whole's pixel
     ``(row + y * line[0] + x * pixel[0], column + y * line[1] + x * pixel[1])``. A column beyond the
@@ -47,7 +47,7 @@ class MapView:
     Attributes
     ----------
     whole : int
-        Its place in `NetworkCoreGraph.maps`.
+        The place of the whole in `NetworkCoreGraph.maps`.
     channel : int
         A multiple of the channels of a vector.
     row, column : int
@@ -64,7 +64,7 @@ class MapView:
     pixel: tuple[int, int] = (0, 1)
 
     def within(self, other: "MapView") -> "MapView":
-        """Return where the map lies in the whole of its whole, which ``other`` tells."""
+        """Return where the map lies in ``other.whole``; ``other`` is the view of its whole."""
         def step(rows, columns):
             return tuple(
                 rows * line + columns * pixel
@@ -78,7 +78,7 @@ class MapView:
         )
 
     def pitches(self, whole: MapPitches) -> MapPitches:
-        """Return the distances of pixels and rows; without their extent."""
+        """Return the distances of pixels and rows of the map; its ``vectors`` are left at 0."""
         row_pitch, pitch = (
             rows * whole.row_pitch + columns * whole.pitch
             for rows, columns in (self.line, self.pixel)
@@ -142,29 +142,29 @@ def panels_of(window: Window, pitches: MapPitches, rows: int, banks: int) -> Pan
 
 
 def panels_of_parts(parts: int, rows: int) -> Panels:
-    """Return the panels of a layer whose output pixels are groups of channels.
+    """Return the panels of a layer whose output pixels are ``parts`` groups of channels.
 
-    A group has a power of two of vectors, and the number of banks is odd and more than ``rows``. So
-    neighbouring groups lie in different banks.
+    A pool of a whole map is such a layer. A group has a power of two of vectors, and the number
+    of banks is odd and at least ``rows``: ``rows`` neighbouring groups lie in different banks.
     """
     return Panels(True, rows, -(-parts // rows))
 
 
 @functools.lru_cache(maxsize=4096)
 def _panels(height, width, pixel, row, rows, banks):
-    """The panels by the distances of output pixels and rows, modulo banks."""
+    """The panels by the distances ``pixel`` and ``row`` of output pixels and rows, modulo banks."""
     if rows == 1:
         return Panels(True, 1, height * width)
     if math.gcd(pixel, banks) == 1 and (height == 1 or (row - width * pixel) % banks == 0):
         return Panels(True, rows, -(-height * width // rows))
     numbers = (np.arange(height)[:, None] * row + np.arange(width) * pixel) % banks
-    found = []
+    possible = []
     for size in range(1, rows + 1):
         if _distinct(numbers.reshape(1, -1), size, banks):
-            found.append(Panels(True, size, -(-height * width // size)))
+            possible.append(Panels(True, size, -(-height * width // size)))
         if _distinct(numbers, size, banks):
-            found.append(Panels(False, size, height * -(-width // size)))
-    return min(found, key=lambda panels: (panels.count, not panels.cross))
+            possible.append(Panels(False, size, height * -(-width // size)))
+    return min(possible, key=lambda panels: (panels.count, not panels.cross))
 
 
 def _distinct(numbers, size, banks):
@@ -179,17 +179,21 @@ def _distinct(numbers, size, banks):
 
 
 def choose_pitches(
-    size: tuple[int, int], vectors: int, readings: list[MapReading], rows: int, banks: int, *,
+    size: tuple[int, int], pixel_vectors: int, readings: list[MapReading], rows: int, banks: int, *,
     dense: bool = False, linear: bool = False,
 ) -> MapPitches:
-    """Return the smallest pitches with the fewest array steps of all readings.
+    """Return small pitches with the fewest array steps of all readings.
 
     Parameters
     ----------
     size : (int, int)
         Height and width of the map.
-    vectors : int
-        Of a pixel.
+    pixel_vectors : int
+        Vectors of a pixel.
+    readings : list of MapReading
+        One for each layer that reads the map.
+    rows, banks : int
+        Rows of the array, and banks of the memory.
     dense : bool
         Pixels follow each other, whatever that costs.
     linear : bool
@@ -198,26 +202,27 @@ def choose_pitches(
     height, width = size
 
     def pitches(pitch, row):
-        return MapPitches(pitch, row, 0).of(height, width, vectors)
+        return MapPitches(pitch, row, 0).of(height, width, pixel_vectors)
 
-    def steps(found):
+    def steps(tried):
         return sum(
-            reading.steps * reading.panels(found, rows, banks).count for reading in readings
+            reading.steps * reading.panels(tried, rows, banks).count for reading in readings
         )
 
-    simple = pitches(vectors, width * vectors)
+    simple = pitches(pixel_vectors, width * pixel_vectors)
     if dense or rows == 1 or not readings:
         return simple
     fewest = sum(
         reading.steps * -(-math.prod(reading.window.output) // rows) for reading in readings
     )
-    found = []
-    for pitch in range(vectors, vectors + (banks if width > 1 else 1)):
-        first = width * pitch if linear else (width - 1) * pitch + vectors
+    costs = []  # array steps, vectors, pitches
+    # Only pitches modulo banks matter, so this many of them are all that can help.
+    for pitch in range(pixel_vectors, pixel_vectors + (banks if width > 1 else 1)):
+        first = width * pitch if linear else (width - 1) * pitch + pixel_vectors
         for row in range(first, first + (banks if height > 1 and not linear else 1)):
             tried = pitches(pitch, row)
-            found.append((steps(tried), tried.vectors, tried))
-        least = min(found, key=lambda entry: entry[:2])
-        if least[0] <= fewest:
+            costs.append((steps(tried), tried.vectors, tried))
+        least = min(costs, key=lambda entry: entry[:2])
+        if least[0] <= fewest:  # no pitch takes fewer steps; a larger one seldom takes less memory
             break
     return least[2]

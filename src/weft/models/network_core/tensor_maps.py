@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from weft.host.packing import HALF, signed
 from weft.models.ir import Tensor
 from weft.models.network_core.jobs import PlacedMap
 from weft.models.network_core.wide_maps import INT16, bytes_of, values_of
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["input_writes", "map_values"]
 
-_HALF = np.uint8(0x80)  # uint8 - 128 is int8: the same bits with the top bit inverted
 _MAX_FIELD = 255  # of `run` and `pitch` of a WRITE frame
 
 
@@ -34,7 +34,7 @@ def input_writes(
         First vector of the maps of the inference.
     """
     if dtype == np.uint8:
-        values = (values ^ _HALF).view(np.int8)
+        values = signed(values)
     elif dtype == INT16:
         values = bytes_of(values)
     placed, banks = entry.place, config.banks
@@ -65,7 +65,7 @@ def map_values(data: bytes, placed: PlacedMap, tensor: Tensor, depth: int) -> np
     indices = y * placed.pitches.row_pitch + x * placed.pitches.pitch + v
     pixels = vectors[indices].reshape(placed.height, placed.width, -1)[..., : placed.channels]
     if tensor.dtype == np.uint8:
-        pixels = np.ascontiguousarray(pixels).view(np.uint8) ^ _HALF
+        pixels = np.ascontiguousarray(pixels).view(np.uint8) ^ np.uint8(HALF)
     elif tensor.dtype == INT16:
         pixels = values_of(pixels)
     if tensor.channels_first:

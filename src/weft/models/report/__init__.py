@@ -1,19 +1,16 @@
 """The report of a compiled network: where each layer runs, the reason, its cost and its limit.
 
-=======================  ========================================================================
-module                   content
-=======================  ========================================================================
-`interface`              `Report`: what the reports of both kinds of core have
-`product_core`           the report of a product core, with `product_core_views`: text, pictures,
-                         page
-`network_core`           the report of a network core, with `network_core_phases` and
-                         `network_core_views`
-`placement`              the placement line, and the reasons of the host
-`streams`, `link`        bytes to and from a product core, and a network core
-`energy`                 an estimate of the energy
-`pictures`               roofline, bars, timeline, as SVG
-`page`, `style`          one HTML page with all of it, which needs no network
-=======================  ========================================================================
+==============  =======================================================================
+module          content
+==============  =======================================================================
+`interface`     what the reports of all kinds of core have: facts, text, pictures, page
+`product_core`  the report of a product core, with `product_core_views`
+`network_core`  the report of a network core, with `network_core_views`
+`placement`     the placement line, the reasons of the host, bytes on the link
+`streams`       bytes to and from a product core
+`energy`        an estimate of the energy
+`pictures`      roofline, bars, timeline, as SVG
+==============  =======================================================================
 """
 
 from weft.design import PerKind
