@@ -20,8 +20,6 @@ from weft.host.transport import TransportError
 from weft.language_core.config import (
     GROUP_BYTES,
     GROUPS_OF_WORD,
-    GROUP_BYTES,
-    GROUPS_OF_WORD,
     PROGRAM_BITS,
     TEXT_TOKENS,
     WORD_BYTES,
