@@ -338,8 +338,9 @@ def _copied_registers(cells):
 
 
 def _fill(cells, names, x, y, columns):
-    """Sites for registers: tiles of some columns from line to line, then their other half."""
+    """Sites for registers: tiles of some columns from line to line, then the next site of each."""
     for place, name in enumerate(sorted(names)):
-        side, tile = divmod(place, columns * _ORIGIN_LINES)
+        site, tile = divmod(place, columns * _ORIGIN_LINES)
         dy, dx = divmod(tile, columns)
-        cells[name]["attributes"]["BEL"] = f"X{x + dx}/Y{y + dy}/SLICEA.FF{side}"
+        piece, side = divmod(site, 2)  # four slices of two registers
+        cells[name]["attributes"]["BEL"] = f"X{x + dx}/Y{y + dy}/SLICE{'ABCD'[piece]}.FF{side}"
