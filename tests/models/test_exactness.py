@@ -127,6 +127,21 @@ def test_integers_of_close_floats_may_be_the_other_step():
     assert claim(exact, tensors, "onnx", source="onnx")[1:] == (0.0, 0.0)
 
 
+def test_a_step_is_several_steps_of_a_smaller_scale():
+    """An average before a Concat may have a larger scale than the result of the Concat."""
+    tensors = [tensor((4, 5), scale=0.3)]
+    nodes = [
+        host("AveragePool", "onnx.average", 0, tensors, ties="by floats"),
+        host("DequantizeLinear", "onnx.dequantize", 1, tensors, y=Tensor("", (4, 5), F32)),
+        host("QuantizeLinear", "onnx.quantize", 2, tensors, y=tensor((4, 5), scale=0.1)),
+    ]
+    assert claim(nodes, tensors, "onnx", source="onnx")[1:] == (3.0, 0.0)
+    nodes[1:] = [host("LeakyRelu", "table", 1, tensors, y=tensor((4, 5), scale=0.12))]
+    assert claim(nodes, tensors, "onnx", source="onnx")[1:] == (3.0, 0.0)
+    nodes[1:] = [host("LeakyRelu", "table", 1, tensors, y=tensor((4, 5), scale=0.5))]
+    assert claim(nodes, tensors, "onnx", source="onnx")[1:] == (1.0, 0.0)
+
+
 def test_each_operator_with_ties_adds_a_step(rng):
     tensors = [tensor((4, 6))]
     nodes = [

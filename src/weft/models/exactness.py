@@ -156,22 +156,19 @@ class _Analysis:
         """Return the distances of all tensors; ``found`` has those when an inference starts."""
         distances = dict(distances)
         for node in self._graph.nodes:
-            before = [distances[n] for n in node.inputs if n in distances]
-            distance = _Distance(
-                max((d.steps for d in before), default=0.0),
-                max((d.relative for d in before), default=0.0),
-            )
+            before = {n: distances[n] for n in node.inputs if n in distances}
             own = self._own(node)
             for number in node.outputs:
                 if number >= 0:
-                    distances[number] = self._after(node, distance, own, number)
+                    distances[number] = self._after(node, before, own, number)
         return distances
 
     def _after(self, node, before, own, number):
-        """The distance of an output of a node."""
+        """The distance of an output of a node; ``before`` has those of its inputs."""
         x, y = self._tensor_of(node), self._graph.tensors[number]
         integers = x.dtype.kind != "f", y.dtype.kind != "f"
-        steps, relative = before.steps, max(before.relative, own.relative)
+        steps = max((self._steps(node, n, y, d.steps) for n, d in before.items()), default=0.0)
+        relative = max((own.relative, *(d.relative for d in before.values())))
         if integers[0] and steps and (isinstance(node, Gemm) and node.requantization is None
                                       or not integers[1] and x.quantization is None):
             # Of sums, a step of the operands is a part of the largest value.
@@ -179,8 +176,18 @@ class _Analysis:
         elif integers == (True, False) and steps:
             steps *= float(np.max(x.quantization.scale))
         elif integers == (False, True):  # a value next to a tie may become the other step
-            return _Distance(1.0 if steps or relative else 0.0)
+            return _Distance(max(steps, 1.0) if steps or relative else 0.0)
         return _Distance(steps + own.steps, relative)
+
+    def _steps(self, node, number, y, steps):
+        """The steps of an input in those of an output of integers, which may be smaller."""
+        x = self._graph.tensors[number]
+        is_float = x.dtype.kind == "f"
+        if isinstance(node, Gemm) or y.quantization is None or not (is_float or x.quantization):
+            return steps
+        size = 1.0 if is_float else float(np.max(x.quantization.scale))
+        ratio = size / float(np.min(y.quantization.scale))
+        return float(math.ceil(steps * ratio * (1 - 1e-6)))  # the scales are rounded
 
     def _tensor_of(self, node):
         """The tensor whose values a node computes with."""
