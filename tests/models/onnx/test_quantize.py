@@ -213,6 +213,22 @@ def test_shapes_that_follow_from_values_may_differ():
         compare(*models, feeds)
 
 
+def test_rejects_other_inputs():
+    require("onnx", "onnxruntime")
+    from onnx import TensorProto, helper
+
+    b = Builder()
+    data = b.bytes(b.node("Relu", b.weights(2, 3)))
+    with pytest.raises(ModelError, match="^net.onnx: inputs must be at least 1, not 0$"):
+        prepare(data, "net.onnx")
+    b = Builder()
+    b.inputs.append(helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, None))
+    model = b.model(b.node("SequenceAt", "s", np.int64(0)))
+    model.graph.output[0].type.tensor_type.shape.dim.add()
+    with pytest.raises(ModelError, match="^net.onnx: input s must be a tensor$"):
+        prepare(model.SerializeToString(), "net.onnx")
+
+
 def test_rejects_an_unknown_method(network):
     _, samples, prepared = network
     feeds = Feeds({"x": samples}, prepared, "calib.npz")
