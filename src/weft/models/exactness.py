@@ -118,6 +118,27 @@ _BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 _IN_LITERT_ONLY = (
     "BIDIRECTIONAL_SEQUENCE_LSTM", "RANGE", "RANK", "REDUCE_PROD", "RELU_0_TO_1", "SELECT", "TILE",
 )
+# The types that TFLite Micro has of operators that Weft computes in more types: of the result, or
+# of the operands of `_BY_OPERANDS`; both of CAST. It has int8 in place of quantized uint8.
+_COMPARISONS = ("GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL")
+_BY_OPERANDS = (
+    *_COMPARISONS, "ARG_MAX", "ARG_MIN", "CAST", "DEQUANTIZE", "EQUAL", "NOT_EQUAL",
+)
+_IN_MICRO = {name: {*types.split()} for names, types in (
+    (("ARG_MAX", "ARG_MIN", "BATCH_TO_SPACE_ND", "DEPTH_TO_SPACE", "GATHER", "MIRROR_PAD",
+      "REDUCE_MAX", "REDUCE_MIN", "SPACE_TO_BATCH_ND", "SPACE_TO_DEPTH"), "int8 float32"),
+    (("EXPAND_DIMS", "RESIZE_NEAREST_NEIGHBOR", "SELECT_V2", "TRANSPOSE"), "int8 int16 float32"),
+    (("FILL",), "int8 int32 float32"),
+    (("ADD", "MUL", "PAD", "PADV2", "SPLIT", "SPLIT_V", "SQUARED_DIFFERENCE", "SUB", "UNPACK"),
+     "int8 int16 int32 float32"),
+    (("SLICE", "STRIDED_SLICE"), "int8 int16 int32 bool float32"),
+    (_COMPARISONS, "int8 int32 int64 float32"),
+    (("EQUAL", "NOT_EQUAL"), "int8 int32 int64 bool float32"),
+    (("MAXIMUM", "MINIMUM", "PACK"), "int8 int16 int32 int64 float32"),
+    (("CONCATENATION", "REVERSE_V2"), "int8 int16 int32 int64 bool float32"),
+    (("DEQUANTIZE",), "int8 int16 int32"),
+    (("CAST",), "int8 int16 int32 uint32 bool float32"),
+) for name in names}
 
 
 class _Analysis:
@@ -288,9 +309,16 @@ class _Analysis:
         return ""
 
     def _is_in_litert_only(self, node):
-        """Whether TFLite Micro lacks an operator, or its form of bytes, which Weft has."""
+        """Whether TFLite Micro lacks an operator, or its form of a type, which Weft has."""
         if node.operator in _IN_LITERT_ONLY:
             return True
+        if (known := _IN_MICRO.get(node.operator)) is not None:
+            x, y = self._tensor_of(node), self._graph.tensors[node.outputs[0]]
+            tensors = (x,) if node.operator in _BY_OPERANDS else (y,)
+            tensors += (y,) if node.operator == "CAST" else ()
+            return not known.issuperset(
+                "int8" if t.dtype == np.uint8 and t.quantization else str(t.dtype) for t in tensors
+            )
         return self._graph.tensors[node.outputs[0]].dtype in _BYTES and node.operator in (
             "EXP", "GELU", "RELU_N1_TO_1"
         )
