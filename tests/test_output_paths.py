@@ -1,5 +1,7 @@
 """Output files and folders: created, left unchanged, or rejected."""
 
+from pathlib import Path
+
 import pytest
 from rejects import rejects
 
@@ -43,6 +45,16 @@ def test_leaves_an_existing_file_unchanged(tmp_path):
     assert output_file(path) == path
     assert [one.name for one in path.parent.iterdir()] == ["core.v"]
     assert path.read_text() == "old"
+
+
+def test_rejects_a_file_that_the_command_uses_already(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "net.onnx").write_text("network")
+    (tmp_path / "link").symlink_to("net.onnx")
+    for path in ("net.onnx", tmp_path / "net.onnx", "link", "a/../net.onnx"):
+        with rejects(OSError, "output must be a file of its own, not net.onnx"):
+            output_file(path, None, "net.onnx")
+    assert output_file("other", "net.onnx", None) == Path("other")
 
 
 def test_rejects_a_path_that_cannot_be_a_file(tmp_path):

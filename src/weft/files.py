@@ -69,12 +69,16 @@ def output_folder(path) -> Path:
     return path
 
 
-def output_file(path) -> Path:
+def output_file(path, *others) -> Path:
     """Check that the file can be written, without changing it; creates its folder.
 
-    Raises OSError if the path is no regular file, or the file cannot be created.
+    Raises OSError if the path is no regular file, or the file cannot be created, or it is one of
+    ``others``: files that the command reads, or writes, too. None stands for no file.
     """
     path = Path(path)
+    for other in others:
+        if other is not None and os.path.realpath(path) == os.path.realpath(other):
+            raise OSError(f"output must be a file of its own, not {other}")
     if path.exists() and not path.is_file():
         kind = "a folder" if path.is_dir() else "a special file"
         raise OSError(f"output must be a file; {path} is {kind}")

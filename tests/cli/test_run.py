@@ -36,6 +36,20 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.parametrize("words", [
+    "run --output net.tflite", "run --output a.npz --activations ./a.npz",
+    "run --input x.npy --html x.npy", "compile -o net.tflite", "report --html net.tflite",
+    "quantize --data x.npy -o net.tflite", "quantize --data x.npy -o x.npy",
+])
+def test_no_file_of_the_command_is_overwritten(folder, capsys, words):
+    np.save("x.npy", np.zeros((1, 12), np.float32))
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    command, *options = words.split()
+    assert main([command, "net.tflite", *options]) == 2
+    assert capsys.readouterr().err.startswith("weft: error: output must be a file of its own, not ")
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
 @pytest.mark.parametrize("words", [["--input", "no.npy"], ["--top", "2", "--labels", "no.npy"]])
 def test_missing_files_are_errors_before_the_network_is_compiled(folder, capsys, words):
     assert main(["run", "net.tflite", "--config", "small.toml", *words]) == 2

@@ -1,14 +1,17 @@
 """What Weft claims of the outputs of a network: each case makes one part of the claim false."""
 
+import contextlib
 import dataclasses
 
 import numpy as np
 import pytest
 from graphs import chain, convolution, fully_connected, graph_of, lstm, table_of, tensor
+from tflite_files import T, build, micro
 
 from weft.config import Config
 from weft.models.exactness import BFLOAT16, FLOAT32, exactness_of
 from weft.models.ir import Gemm, Host, Quantization, Recurrence, Tensor
+from weft.models.tflite import load
 
 PADS = (
     "not SPACE_TO_BATCH_ND: TFLite Micro pads with bytes that it does not initialize (a known"
@@ -85,6 +88,34 @@ def test_functions_that_tflite_micro_lacks(name):
     assert claim([node], tensors, "single")[0] == "equal to LiteRT in mode single"
 
 
+LACKS = ", but not {}: TFLite Micro does not have it, and Weft computes it as LiteRT"
+REARRANGED = "DEPTH_TO_SPACE", ("DepthToSpaceOptions", {"blockSize": 2}), (1, 2, 2, 8), (1, 4, 4, 2)
+
+
+@pytest.mark.parametrize(("name", "options", "shape", "result", "kinds", "runs"), [
+    (*REARRANGED, ("int8", "int8"), True), (*REARRANGED, ("int16", "int16"), False),
+    ("TRANSPOSE", None, (2, 3), (3, 2), ("int16", "int16"), True),
+    ("TRANSPOSE", None, (2, 3), (3, 2), ("int32", "int32"), False),
+    ("GREATER", None, (2, 3), (2, 3), ("int64", "bool"), True),
+    ("GREATER", None, (2, 3), (2, 3), ("bool", "bool"), False),
+    ("CAST", ("CastOptions", {}), (2, 3), (2, 3), ("int32", "int16"), True),
+    ("CAST", ("CastOptions", {}), (2, 3), (2, 3), ("int64", "int16"), False),
+    ("CAST", ("CastOptions", {}), (2, 3), (2, 3), ("int16", "int64"), False),
+])
+def test_types_that_tflite_micro_lacks(name, options, shape, result, kinds, runs):
+    """The claim is "equal" where the runtime runs the operator, and else it is not."""
+    scales = [0.1 if kind in ("int8", "int16") and name != "CAST" else None for kind in kinds]
+    tensors = {"x": T(shape, kinds[0], scale=scales[0]), "y": T(result, kinds[1], scale=scales[1])}
+    inputs = {"TRANSPOSE": ["x", "p"], "GREATER": ["x", "x"]}.get(name, ["x"])
+    if "p" in inputs:
+        tensors["p"] = T(data=np.int32([1, 0]))
+    data = build(tensors, [(name, inputs, ["y"], options)], ["x"], ["y"])
+    claimed = exactness_of(load(data, "net"), "tflite", INT8).claim
+    assert claimed == "equal to TFLite Micro in mode tflite" + ("" if runs else LACKS.format(name))
+    with contextlib.nullcontext() if runs else pytest.raises(RuntimeError):
+        micro(data, [np.ones(shape, kinds[0])])
+
+
 def float_product(tensors):
     x = tensors[0]
     tensors.append(Tensor("y", (4, 3), F32))
@@ -125,6 +156,21 @@ def test_integers_of_close_floats_may_be_the_other_step():
     assert claim(nodes, tensors, "onnx", source="onnx")[1:] == (0.25, 0.0)
     exact = [nodes[0], host("QuantizeLinear", "onnx.quantize", 1, tensors, y=tensors[3])]
     assert claim(exact, tensors, "onnx", source="onnx")[1:] == (0.0, 0.0)
+
+
+def test_a_step_is_several_steps_of_a_smaller_scale():
+    """An average before a Concat may have a larger scale than the result of the Concat."""
+    tensors = [tensor((4, 5), scale=0.3)]
+    nodes = [
+        host("AveragePool", "onnx.average", 0, tensors, ties="by floats"),
+        host("DequantizeLinear", "onnx.dequantize", 1, tensors, y=Tensor("", (4, 5), F32)),
+        host("QuantizeLinear", "onnx.quantize", 2, tensors, y=tensor((4, 5), scale=0.1)),
+    ]
+    assert claim(nodes, tensors, "onnx", source="onnx")[1:] == (3.0, 0.0)
+    nodes[1:] = [host("LeakyRelu", "table", 1, tensors, y=tensor((4, 5), scale=0.12))]
+    assert claim(nodes, tensors, "onnx", source="onnx")[1:] == (3.0, 0.0)
+    nodes[1:] = [host("LeakyRelu", "table", 1, tensors, y=tensor((4, 5), scale=0.5))]
+    assert claim(nodes, tensors, "onnx", source="onnx")[1:] == (1.0, 0.0)
 
 
 def test_each_operator_with_ties_adds_a_step(rng):

@@ -44,6 +44,15 @@ def test_integers_next_to_ties_may_differ_by_a_step():
     assert not difference(ties, np.int8([1, 2]), [1, 4]).is_allowed
 
 
+def test_floats_of_integers_are_rounded():
+    """Some neighbours among them are more than their step apart."""
+    values = np.float32(0.1) * np.arange(20, dtype=np.float32)
+    step = float(np.float32(0.1))
+    assert np.abs(np.diff(values.astype(float))).max() > step
+    assert difference(program(absolute=step), values[1:], values[:-1]).is_allowed
+    assert not difference(program(absolute=step), values[2:], values[:-2]).is_allowed
+
+
 @pytest.mark.parametrize(("y", "allowed"), [
     ([np.nan, 1], True), ([0, 1], False), ([np.inf, 1], False),
 ])

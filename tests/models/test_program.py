@@ -1,5 +1,6 @@
 """Program files: they run as the program did, and damaged or foreign ones are refused by name."""
 
+import dataclasses
 import io
 import subprocess
 import sys
@@ -69,6 +70,18 @@ def test_a_file_runs_as_the_program(program, contents, tmp_path):
 def test_equal_programs_give_equal_files(contents, tmp_path):
     compile_graph(every_kind(), SMALL).save(tmp_path / "again.weft")
     assert (tmp_path / "again.weft").read_bytes() == contents
+
+
+def test_limits_follow_the_scale_of_an_output(program, tmp_path):
+    """A step of a large output is large, and so is the difference that it allows."""
+    path = tmp_path / "net.weft"
+    for limit in (1e9, np.inf):
+        exactness = dataclasses.replace(program.exactness, absolute=(limit,))
+        dataclasses.replace(program, exactness=exactness).save(path)
+        if np.isfinite(limit):
+            assert weft.load(path).exactness == exactness
+        else:
+            refused(path.read_bytes(), "net.weft: exactness must have a finite limit for each out")
 
 
 def test_a_product_on_the_host_runs_from_a_file(tmp_path):

@@ -63,7 +63,7 @@ def run(args) -> int:
 
     if args.prefix is not None and args.c is None:
         raise ModelError("--prefix must be with --c: it is the prefix of the driver in C")
-    output = output_file(args.output)  # before the work: a file that cannot be written is an error
+    output = output_file(args.output, args.network)  # before the work, as it may be an error
     target = target_named(args)
     network, program = load_network(args)  # a .weft file has a program, the others a network
     if language.is_language(network or program):

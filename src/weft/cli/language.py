@@ -311,7 +311,7 @@ def compile_model(args, found) -> int:
     _refuse_others(args)
     if isinstance(found, LanguageProgram):
         raise ModelError(f"{args.network} must be a language model, not a program of one")
-    output = output_file(args.output)
+    output = output_file(args.output, args.network)
     program = _compiled(args, found)
     for line in _facts(program):
         print(line)

@@ -5,11 +5,11 @@ from pathlib import Path
 
 from weft.cli.network_inputs import samples_of
 from weft.cli.progress import slow_task
-from weft.files import written_whole
+from weft.files import output_file, written_whole
 
 __all__ = [
-    "accuracy_line", "find_files", "finish", "prepared", "read_labels", "refuse_fallbacks",
-    "refuse_labels", "repeat", "show_top", "write_outputs",
+    "accuracy_line", "find_files", "finish", "output_files", "prepared", "read_labels",
+    "refuse_fallbacks", "refuse_labels", "repeat", "show_top", "write_outputs",
 ]
 
 
@@ -19,6 +19,18 @@ def refuse_labels(args) -> None:
 
     if args.labels and not args.top and not (args.input or "").lower().endswith(".csv"):
         raise ModelError("--labels must be with --top, or with a .csv list as --input")
+
+
+def output_files(args) -> list[Path | None]:
+    """Return the files of --output, --activations and --html, checked; None without the option.
+
+    Raises OSError for one that cannot be written, or that the command reads or writes already.
+    """
+    others, files = [args.network, args.input, args.labels], []
+    for name in (args.output, args.activations, args.html):
+        files.append(None if name is None else output_file(name, *others))
+        others.append(name)
+    return files
 
 
 def find_files(args) -> None:

@@ -72,7 +72,7 @@ def run(args) -> int:
     from weft.models.onnx.quantize import Feeds, prepare, quantize
     from weft.models.onnx.source import self_contained
 
-    source, output = Path(args.network), output_file(args.output)
+    source, output = Path(args.network), output_file(args.output, args.network, args.data)
     Path(args.data).stat()  # a missing file is an error before any work
     data = self_contained(source.read_bytes(), source.name, source.parent)
     with progress() as show:

@@ -59,7 +59,8 @@ def add(parser):
 
 def run(args) -> int:
     """Run the command; return its exit code."""
-    html = args.html and output_file(args.html)  # before the compilation, which may take minutes
+    # Before the compilation, which may take minutes.
+    html = args.html and output_file(args.html, args.network)
     target = target_named(args)
     network, program = load_network(args)
     if language.is_language(network or program):

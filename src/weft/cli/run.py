@@ -19,6 +19,7 @@ from weft.cli.network_inputs import (
 from weft.cli.network_values import (
     find_files,
     finish,
+    output_files,
     prepared,
     refuse_labels,
     repeat,
@@ -27,7 +28,7 @@ from weft.cli.network_values import (
 from weft.cli.options import add_baud, check_connection, integer, open_by_name, path
 from weft.cli.progress import slow_task
 from weft.design import PRODUCT, PerKind
-from weft.files import output_file, write_text
+from weft.files import write_text
 
 __all__ = ["DESCRIPTION", "HELP", "add", "open_core", "refuse_page", "run"]
 
@@ -128,9 +129,7 @@ def run(args) -> int:
     """Run the command; return its exit code."""
     check_connection(args.on, args.baud)
     refuse_labels(args)
-    output, activations, html = (
-        name and output_file(name) for name in (args.output, args.activations, args.html)
-    )
+    output, activations, html = output_files(args)
     target = target_named(args)
     network, program = load_network(args)
     if language.is_language(network or program):

@@ -118,6 +118,27 @@ _BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 _IN_LITERT_ONLY = (
     "BIDIRECTIONAL_SEQUENCE_LSTM", "RANGE", "RANK", "REDUCE_PROD", "RELU_0_TO_1", "SELECT", "TILE",
 )
+# The types that TFLite Micro has of operators that Weft computes in more types: of the result, or
+# of the operands of `_BY_OPERANDS`; both of CAST. It has int8 in place of quantized uint8.
+_COMPARISONS = ("GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL")
+_BY_OPERANDS = (
+    *_COMPARISONS, "ARG_MAX", "ARG_MIN", "CAST", "DEQUANTIZE", "EQUAL", "NOT_EQUAL",
+)
+_IN_MICRO = {name: {*types.split()} for names, types in (
+    (("ARG_MAX", "ARG_MIN", "BATCH_TO_SPACE_ND", "DEPTH_TO_SPACE", "GATHER", "MIRROR_PAD",
+      "REDUCE_MAX", "REDUCE_MIN", "SPACE_TO_BATCH_ND", "SPACE_TO_DEPTH"), "int8 float32"),
+    (("EXPAND_DIMS", "RESIZE_NEAREST_NEIGHBOR", "SELECT_V2", "TRANSPOSE"), "int8 int16 float32"),
+    (("FILL",), "int8 int32 float32"),
+    (("ADD", "MUL", "PAD", "PADV2", "SPLIT", "SPLIT_V", "SQUARED_DIFFERENCE", "SUB", "UNPACK"),
+     "int8 int16 int32 float32"),
+    (("SLICE", "STRIDED_SLICE"), "int8 int16 int32 bool float32"),
+    (_COMPARISONS, "int8 int32 int64 float32"),
+    (("EQUAL", "NOT_EQUAL"), "int8 int32 int64 bool float32"),
+    (("MAXIMUM", "MINIMUM", "PACK"), "int8 int16 int32 int64 float32"),
+    (("CONCATENATION", "REVERSE_V2"), "int8 int16 int32 int64 bool float32"),
+    (("DEQUANTIZE",), "int8 int16 int32"),
+    (("CAST",), "int8 int16 int32 uint32 bool float32"),
+) for name in names}
 
 
 class _Analysis:
@@ -156,22 +177,19 @@ class _Analysis:
         """Return the distances of all tensors; ``found`` has those when an inference starts."""
         distances = dict(distances)
         for node in self._graph.nodes:
-            before = [distances[n] for n in node.inputs if n in distances]
-            distance = _Distance(
-                max((d.steps for d in before), default=0.0),
-                max((d.relative for d in before), default=0.0),
-            )
+            before = {n: distances[n] for n in node.inputs if n in distances}
             own = self._own(node)
             for number in node.outputs:
                 if number >= 0:
-                    distances[number] = self._after(node, distance, own, number)
+                    distances[number] = self._after(node, before, own, number)
         return distances
 
     def _after(self, node, before, own, number):
-        """The distance of an output of a node."""
+        """The distance of an output of a node; ``before`` has those of its inputs."""
         x, y = self._tensor_of(node), self._graph.tensors[number]
         integers = x.dtype.kind != "f", y.dtype.kind != "f"
-        steps, relative = before.steps, max(before.relative, own.relative)
+        steps = max((self._steps(node, n, y, d.steps) for n, d in before.items()), default=0.0)
+        relative = max((own.relative, *(d.relative for d in before.values())))
         if integers[0] and steps and (isinstance(node, Gemm) and node.requantization is None
                                       or not integers[1] and x.quantization is None):
             # Of sums, a step of the operands is a part of the largest value.
@@ -179,8 +197,18 @@ class _Analysis:
         elif integers == (True, False) and steps:
             steps *= float(np.max(x.quantization.scale))
         elif integers == (False, True):  # a value next to a tie may become the other step
-            return _Distance(1.0 if steps or relative else 0.0)
+            return _Distance(max(steps, 1.0) if steps or relative else 0.0)
         return _Distance(steps + own.steps, relative)
+
+    def _steps(self, node, number, y, steps):
+        """The steps of an input in those of an output of integers, which may be smaller."""
+        x = self._graph.tensors[number]
+        is_float = x.dtype.kind == "f"
+        if isinstance(node, Gemm) or y.quantization is None or not (is_float or x.quantization):
+            return steps
+        size = 1.0 if is_float else float(np.max(x.quantization.scale))
+        ratio = size / float(np.min(y.quantization.scale))
+        return float(math.ceil(steps * ratio * (1 - 1e-6)))  # the scales are rounded
 
     def _tensor_of(self, node):
         """The tensor whose values a node computes with."""
@@ -281,9 +309,16 @@ class _Analysis:
         return ""
 
     def _is_in_litert_only(self, node):
-        """Whether TFLite Micro lacks an operator, or its form of bytes, which Weft has."""
+        """Whether TFLite Micro lacks an operator, or its form of a type, which Weft has."""
         if node.operator in _IN_LITERT_ONLY:
             return True
+        if (known := _IN_MICRO.get(node.operator)) is not None:
+            x, y = self._tensor_of(node), self._graph.tensors[node.outputs[0]]
+            tensors = (x,) if node.operator in _BY_OPERANDS else (y,)
+            tensors += (y,) if node.operator == "CAST" else ()
+            return not known.issuperset(
+                "int8" if t.dtype == np.uint8 and t.quantization else str(t.dtype) for t in tensors
+            )
         return self._graph.tensors[node.outputs[0]].dtype in _BYTES and node.operator in (
             "EXP", "GELU", "RELU_N1_TO_1"
         )

@@ -150,6 +150,8 @@ def compare(program: CompiledNetwork, outputs: list, wanted: list) -> list[Diffe
         if tensor.dtype.kind != "f" and is_float:  # steps of a quantized output
             absolute *= float(np.max(tensor.quantization.scale))
         largest = float(np.abs(other[np.isfinite(other)]).max(initial=0.0))
+        if absolute and is_float:  # steps of two floats, which are rounded
+            absolute += largest * 2.0**-23
         found.append(Difference(
             tensor.name, y.size, int(different.sum()), float(gaps.max(initial=0.0)),
             absolute + relative * largest,

@@ -54,8 +54,8 @@ def check(program: "CompiledNetwork") -> None:
     _numbers("outputs", program.outputs, program, 0)
     for what in ("absolute", "relative"):
         limits = getattr(program.exactness, what)
-        fits = len(limits) == len(program.outputs) and all(0 <= limit < 1e6 for limit in limits)
-        require(fits, f"exactness must have a limit for each output, {what}: {limits}")
+        fits = len(limits) == len(program.outputs) and all(0 <= n < math.inf for n in limits)
+        require(fits, f"exactness must have a finite limit for each output, {what}: {limits}")
     if program.left_out is not None:
         found = program.left_out
         _numbers("left_out", found.tensors, program, 0)

@@ -8,7 +8,7 @@ from onnx_models import Builder, attention, cnn, require, run_runtime
 from weft.models.errors import ModelError
 from weft.models.ir import Gemm
 from weft.models.onnx import load
-from weft.models.onnx.agreement import compare
+from weft.models.onnx.agreement import compare, ort
 from weft.models.onnx.quantize import METHODS, Feeds, prepare, quantize, rewrite
 
 
@@ -132,6 +132,101 @@ def test_rejects_other_floats(dtype, name):
     rule = rf"net.onnx: must be a model of float32, but \w+ is {name}; convert the model"
     with pytest.raises(ModelError, match=rule):
         prepare(b.bytes(b.node("Conv", x, weights)), "net.onnx")
+
+
+def masked(b, x):
+    """Scores with a causal mask, as exporters write it."""
+    scores = b.node("MatMul", x, b.weights(6, 6))
+    mask = np.where(np.tri(6) > 0, 0, -np.inf).astype(np.float32)
+    return b.node("Softmax", b.node("Add", scores, mask))
+
+
+def with_weight(value):
+    """A product with one weight of this value."""
+    def build(b, x):
+        weights = b.rng.normal(size=(6, 6)).astype(np.float32)
+        weights[2, 3] = value
+        return b.node("MatMul", x, b.constant(weights, "w"))
+    return build
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("build", "message"), [
+    (with_weight(np.nan), "net.onnx: constant w must have no NaN"),
+    (with_weight(np.inf), r"net.onnx: tensor \w+ must have finite values, for a finite scale"),
+    (masked, r"net.onnx: tensor \w+ must have finite values, for a finite scale"),
+])
+def test_rejects_numbers_without_a_scale(build, message):
+    require("onnx", "onnxruntime")
+    b = Builder()
+    data = b.bytes(build(b, b.input("x", ["n", 6, 6])))
+    samples = b.rng.normal(size=(3, 6, 6)).astype(np.float32)
+    with pytest.raises(ModelError, match=f"^{message}$"):
+        prepared = prepare(data, "net.onnx")
+        quantize(prepared, "net.onnx", Feeds({"x": samples}, prepared, "calib.npz"))
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_constants_of_other_products_have_one_scale(first):
+    """onnxruntime takes axis 1 for the columns of each constant; then it could not run the file."""
+    require("onnx", "onnxruntime")
+    b = Builder()
+    x = b.input("x", [2, 5, 6])
+    operands = (b.weights(4, 5), x) if first else (x, b.weights(2, 6, 4))
+    data = b.bytes(b.node("Relu", b.node("MatMul", *operands)))
+    samples = b.rng.normal(size=(4, 5, 6)).astype(np.float32)
+    prepared = prepare(data, "net.onnx")
+    quantized = quantize(prepared, "net.onnx", Feeds({"x": samples}, prepared, "calib.npz"))
+    [[expected]] = ort(quantized, [[samples[:2]]], optimized=True)
+    graph = load(quantized, "net.onnx")
+    y = run_graph(graph, [samples[:2]], mode="onnx")[graph.outputs[0]]
+    assert np.array_equal(y, expected) and y.any()
+
+
+def test_a_batch_that_is_not_full_is_no_sample():
+    require("onnx", "onnxruntime")
+    b = Builder()
+    prepared = b.bytes(b.node("MatMul", b.input("x", [3, 6]), b.weights(6, 4)))
+    feeds = Feeds({"x": np.ones((8, 6), np.float32)}, prepared, "calib.npz")
+    assert (len(feeds), feeds.samples) == (2, 6)
+
+
+def test_an_output_without_values_has_no_agreement():
+    require("onnx", "onnxruntime")
+    b = Builder()
+    data = b.bytes(b.node("Relu", b.input("x", ["n", 0])))
+    feeds = Feeds({"x": np.ones((2, 0), np.float32)}, data, "calib.npz")
+    with pytest.raises(ModelError, match="^output Relu0_0 must have 1 value or more, for a comp"):
+        compare(data, data, feeds)
+
+
+def test_shapes_that_follow_from_values_may_differ():
+    require("onnx", "onnxruntime")
+    models = []
+    for weight in (1, -1):
+        b = Builder()
+        y = b.node("MatMul", b.input("x", [1, 1]), b.constant(np.float32([[weight]])))
+        models.append(b.bytes(b.node("NonZero", b.node("Relu", y)), dtype=np.int64))
+    feeds = Feeds({"x": np.ones((1, 1), np.float32)}, models[0], "calib.npz")
+    rule = r"^tensor NonZero2_0 must have one shape, not \(2, 1\) in the float and \(2, 0\) in "
+    with pytest.raises(ModelError, match=rule):
+        compare(*models, feeds)
+
+
+def test_rejects_other_inputs():
+    require("onnx", "onnxruntime")
+    from onnx import TensorProto, helper
+
+    b = Builder()
+    data = b.bytes(b.node("Relu", b.weights(2, 3)))
+    with pytest.raises(ModelError, match="^net.onnx: inputs must be at least 1, not 0$"):
+        prepare(data, "net.onnx")
+    b = Builder()
+    b.inputs.append(helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, None))
+    model = b.model(b.node("SequenceAt", "s", np.int64(0)))
+    model.graph.output[0].type.tensor_type.shape.dim.add()
+    with pytest.raises(ModelError, match="^net.onnx: input s must be a tensor$"):
+        prepare(model.SerializeToString(), "net.onnx")
 
 
 def test_rejects_an_unknown_method(network):

@@ -127,6 +127,27 @@ def test_a_constant_must_fill_its_tensor():
         load(file("FULLY_CONNECTED", {"w": wrong}, ["x", "w"]), "net")
 
 
+@pytest.mark.parametrize("changes, message", [
+    (dict(shape=(5, -1)), "dimensions of a constant must be at least 0, not -1"),
+    (dict(variable=True), "a variable must have no data in the file"),
+])
+def test_constants_that_the_runtimes_take_for_something_else(changes, message):
+    tensors = {"x": T((2, 1), scale=0.1), "y": T((2, 5), scale=0.2)}
+    tensors["w"] = T(data=np.ones((5, 1), np.int8), scale=0.1, **changes)
+    options = "FullyConnectedOptions", {"keepNumDims": True}
+    data = file("FULLY_CONNECTED", tensors, ["x", "w", None], options=options)
+    with pytest.raises(ModelError, match=rf"^net: tensor \d \('w'\): {message}$"):
+        load(data, "net")
+
+
+def test_an_input_must_not_be_a_constant():
+    tensors = {"x": X, "z": T(data=np.ones((1, 8), np.int8), scale=0.1), "y": Y}
+    data = build(tensors, [("ADD", ["x", "z"], ["y"])], ["x", "z"], ["y"])
+    rule = r"^net: the inputs: Inputs must have no constant; tensor 1 \('z'\) is one$"
+    with pytest.raises(ModelError, match=rule):
+        load(data, "net")
+
+
 @pytest.mark.parametrize("number", [2, 99, -2])
 def test_tensors_of_an_operator_must_exist(number):
     message = rf"net: operator 0 \(ADD\): Inputs must be tensors -1..1, not {number}"

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from weft.models.errors import ModelError
 from weft.models.onnx.fallback import needs_runtime, open_session, run_session
 
 __all__ = ["Agreement", "TensorAgreement", "compare", "ort", "with_outputs"]
@@ -102,6 +103,8 @@ def compare(float_model: bytes, quantized_model: bytes, feeds, advance=None) -> 
 
     ``feeds`` are the inputs (`weft.models.onnx.quantize.Feeds`); ``advance`` is called after
     each batch. The sums take no more memory than one batch.
+
+    Raises ModelError if the first output has no values, or shapes of a tensor differ.
     """
     import onnx
 
@@ -117,9 +120,18 @@ def compare(float_model: bytes, quantized_model: bytes, feeds, advance=None) -> 
     equal = count = 0
     for batch in feeds.batches():
         ours, theirs = float_session.run(None, batch), session.run(None, batch)
+        for (name, _), f, q in zip(outputs, ours, theirs, strict=True):
+            if f.shape != q.shape:  # it follows from values
+                raise ModelError(
+                    f"tensor {name} must have one shape, not {f.shape} in the float and {q.shape}"
+                    " in the quantized network"
+                )
+        if not ours[place].size:
+            raise ModelError(f"output {output} must have 1 value or more, for a comparison")
         for row, f, q in zip(sums, ours, theirs, strict=False):
             f, q = (value.astype(np.float64).ravel() for value in (f, q))
-            row += f @ f, (f - q) @ (f - q), f @ q, q @ q
+            with np.errstate(invalid="ignore"):  # an infinite value is not near any other one
+                row += f @ f, (f - q) @ (f - q), f @ q, q @ q
         same = _winners(ours[place]) == _winners(theirs[place])
         equal, count = equal + int(same.sum()), count + same.size
         if advance is not None:

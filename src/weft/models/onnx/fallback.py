@@ -200,17 +200,17 @@ def open_session(model: bytes, what: str, *, optimized: bool = False):
     from weft.models.onnx.reading import parse
 
     proto = parse(model, what)  # refuses data in other files
-    options = onnxruntime.SessionOptions()
     levels = onnxruntime.GraphOptimizationLevel
-    options.graph_optimization_level = (
-        levels.ORT_ENABLE_ALL if optimized else levels.ORT_DISABLE_ALL
-    )
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 4
     exact = with_exact_products(proto).SerializeToString()
     # On x86 without VNNI, the products of an optimization saturate without this option. With it,
     # onnxruntime makes a QGemm of int8 and uint8 of one of int8, and then it has no kernel for it.
     for precise in (["1", "0"] if optimized else ["0"]):
+        options = onnxruntime.SessionOptions()  # a second value of an option would be a warning
+        options.graph_optimization_level = (
+            levels.ORT_ENABLE_ALL if optimized else levels.ORT_DISABLE_ALL
+        )
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.log_severity_level = 4
         options.add_session_config_entry("session.x64quantprecision", precise)
         try:
             return onnxruntime.InferenceSession(

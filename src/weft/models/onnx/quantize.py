@@ -94,11 +94,13 @@ class Feeds:
                 f"{file}: all arrays must have the same number of samples, not "
                 + ", ".join(f"{count} ({name})" for name, (count, _) in sizes.items())
             )
-        self.samples, self._batch = next(iter(sizes.values()))
+        count, self._batch = next(iter(sizes.values()))
+        self._batches = count // self._batch
+        self.samples = self._batches * self._batch  # a last batch that is not full is left out
 
     def __len__(self):
-        """Number of batches; a last one that is not full is left out."""
-        return self.samples // self._batch
+        """Number of batches."""
+        return self._batches
 
     def batches(self, start=0, end=None):
         """Inputs of one run after another: dicts of array by name."""
@@ -129,13 +131,15 @@ def _fitting(array, value, file):
         )
     if not np.can_cast(array.dtype, dtype, "same_kind"):
         raise ModelError(f"{file}: array {value.name} must be {dtype}, not {array.dtype}")
-    array = array.astype(dtype, copy=False)
+    with np.errstate(over="ignore"):  # the rule below refuses it
+        array = array.astype(dtype, copy=False)
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise ModelError(f"{file}: array {value.name} must have finite numbers only")
     return array, batch
 
 
 METHODS = {"min-max": "MinMax", "entropy": "Entropy", "percentile": "Percentile"}
+SCALE = "_scale"  # suffix that onnxruntime gives the scale of a tensor
 MAX_BATCHES = 16  # of which onnxruntime keeps all activations at a time
 
 
@@ -170,7 +174,20 @@ def prepare(data: bytes, name: str) -> bytes:
         except Exception as error:  # of many types, from C++
             text = " ".join(str(error).split())[:300]
             raise ModelError(f"{name}: onnxruntime cannot prepare it: {text}") from error
-        return path.read_bytes()
+        prepared = path.read_bytes()
+    for constant, value in _floats(prepared):
+        if np.isnan(value).any():
+            raise ModelError(f"{name}: constant {constant} must have no NaN")
+    return prepared
+
+
+def _floats(model):
+    """Names and values of the initializers of float32."""
+    import onnx
+
+    for tensor in onnx.ModelProto.FromString(model).graph.initializer:
+        if tensor.data_type == onnx.TensorProto.FLOAT:
+            yield tensor.name, onnx.numpy_helper.to_array(tensor)
 
 
 def _require_float32(model, name):
@@ -228,12 +245,35 @@ def quantize(
                 quant_format=QuantFormat.QDQ, per_channel=True,
                 activation_type=QuantType.QInt8, weight_type=QuantType.QInt8,
                 calibrate_method=CalibrationMethod[METHODS[method]],
-                extra_options={"CalibStridedMinMax": stride},
+                extra_options={
+                    "CalibStridedMinMax": stride,
+                    "TensorQuantOverrides": {name: [{}] for name in _without_channels(prepared)},
+                },
             )
         except Exception as error:  # of many types, from C++
             text = " ".join(str(error).split())[:300]
             raise ModelError(f"{name}: onnxruntime cannot quantize it: {text}") from error
-        return path.read_bytes()
+        quantized = path.read_bytes()
+    for scale, value in _floats(quantized):
+        if scale.endswith(SCALE) and not np.isfinite(value).all():
+            raise ModelError(
+                f"{name}: tensor {scale.removesuffix(SCALE)} must have finite values, for a finite"
+                " scale"
+            )
+    return quantized
+
+
+def _without_channels(prepared):
+    """Constants of MatMul whose axis 1 is not that of the columns: onnxruntime takes this axis."""
+    import onnx
+
+    graph = onnx.ModelProto.FromString(prepared).graph
+    ranks = {tensor.name: len(tensor.dims) for tensor in graph.initializer}
+    return {
+        name for node in graph.node if node.op_type == "MatMul"
+        for place, name in enumerate(node.input)
+        if name in ranks and (place == 0 or ranks[name] != 2)
+    }
 
 
 @contextlib.contextmanager
@@ -246,7 +286,8 @@ def _errors_alone():
     root.setLevel(logging.ERROR)
     onnxruntime.set_default_logger_severity(3)
     try:
-        yield
+        with np.errstate(all="ignore"):  # numbers that are not finite are refused at the end
+            yield
     finally:
         onnxruntime.set_default_logger_severity(2)
         root.setLevel(level)

@@ -82,14 +82,30 @@ def read(data: bytes, name: str, shapes=None):
 
 
 def upgraded(data: bytes, name: str):
-    """The model of a file, checked and converted as in `read`, with its dynamic dimensions."""
+    """The model of a file, checked and converted as in `read`, with its dynamic dimensions.
+
+    It has an input.
+    """
     import onnx
 
     model = parse(data, name)
     if not all(value.type.tensor_type.HasField("shape") for value in model.graph.output):
         what = "shapes of its outputs are missing"  # which the checker rejects
         model = _guarded(name, what, onnx.shape_inference.infer_shapes, model)
-    return _checked(model, name)[0]
+    model = _checked(model, name)[0]
+    if not _inputs(model, name):
+        raise ModelError(f"{name}: inputs must be at least 1, not 0")
+    return model
+
+
+def _inputs(model, name):
+    """The inputs that are no constants; ModelError if one is no tensor."""
+    constants = {tensor.name for tensor in model.graph.initializer}
+    inputs = [value for value in model.graph.input if value.name not in constants]
+    for value in inputs:
+        if not value.type.HasField("tensor_type"):
+            raise ModelError(f"{name}: input {value.name} must be a tensor")
+    return inputs
 
 
 def _checked(model, name):
@@ -307,16 +323,13 @@ def _converted(model, name):
 
 def _fix_inputs(model, name, shapes):
     """Give all inputs a fixed shape, from ``shapes``, or 1 for a dynamic first dimension."""
-    constants = {tensor.name for tensor in model.graph.initializer}
-    inputs = [value for value in model.graph.input if value.name not in constants]
+    inputs = _inputs(model, name)
     unknown = sorted(set(shapes) - {value.name for value in inputs})
     if unknown:
         known = ", ".join(value.name for value in inputs)
         raise ModelError(f"{name}: shapes must name inputs ({known}), not {unknown[0]}")
     sizes, notes = {}, []  # size by the name of a dimension
     for value in inputs:
-        if not value.type.HasField("tensor_type"):
-            raise ModelError(f"{name}: input {value.name} must be a tensor")
         tensor = value.type.tensor_type
         if not tensor.HasField("shape"):
             if value.name not in shapes:

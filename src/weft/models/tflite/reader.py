@@ -158,6 +158,11 @@ class _Reader:
             dynamic.append(frozenset(axes))
         self.where = "the inputs"
         inputs = self.indices(graph, "Inputs", len(tensors))
+        for i in inputs:
+            if tensors[i].data is not None:
+                raise self.error(
+                    f"Inputs must have no constant; tensor {i} ({tensors[i].name!r}) is one"
+                )
         self.where = "the outputs"
         outputs = self.indices(graph, "Outputs", len(tensors))
         operators = []
@@ -230,6 +235,10 @@ class _Reader:
             data = None
         else:
             data = self.constant(raw, buffers, shape, kind)
+        if data is not None and -1 in self.vector(raw, "Shape"):
+            raise self.error("dimensions of a constant must be at least 0, not -1")
+        if data is not None and raw.IsVariable():  # LiteRT refuses it; TFLite Micro clears the data
+            raise self.error("a variable must have no data in the file")
         return Tensor(name, shape, TYPES[kind], self.quantization(raw), data), axes
 
     def shape(self, raw):
