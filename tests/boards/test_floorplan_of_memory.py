@@ -89,11 +89,11 @@ def register(number, source, *, enabled=False):
     }
 
 
-def placed_map_reader(tmp_path, device, rows, banks):
+def placed_map_reader(tmp_path, device, rows, banks, fields=145):
     """The sites of registers of a map reader beside a memory, by what they hold and their row.
 
-    There are 50 bits in each origin, 145 in the fields of the job, 3 of a step, and a flag for each
-    row. Logic drives the nets from 9,000 on.
+    There are 50 bits in each origin, ``fields`` in those of the job, 3 of a step, and a flag for
+    each row. Logic drives the nets from 9,000 on.
     """
     core = "accelerator.core"
     panels, copies = f"{core}.map_reader.panels", f"{core}.map_reader.job__fields$39"
@@ -108,7 +108,7 @@ def placed_map_reader(tmp_path, device, rows, banks):
         f"{core}.memory.bank_{bank}.block_{bit}": {"type": "DP16KD", "attributes": {}}
         for bank in range(banks) for bit in range(0, 64, 8)
     }
-    for bit in range(145):
+    for bit in range(fields):
         cells[f"{core}.map_reader.job__fields$36_TRELLIS_FF_Q_{bit}"] = register(
             2000 + bit, 9001, enabled=True
         )
@@ -129,25 +129,30 @@ def placed_map_reader(tmp_path, device, rows, banks):
         if cell["type"] == "TRELLIS_FF" and cell["attributes"]:
             match = re.search(r"origins\[(\d+)\]", name)
             what = int(match[1]) if match else name.split("_TRELLIS")[0].removeprefix(f"{core}.")
-            site = re.fullmatch(r"X(\d+)/Y(\d+)/SLICEA\.FF([01])", cell["attributes"]["BEL"])
-            sites.setdefault(what, []).append(tuple(map(int, site.groups())))
+            site = re.fullmatch(r"X(\d+)/Y(\d+)/SLICE([A-D])\.FF([01])", cell["attributes"]["BEL"])
+            x, y, piece, side = site.groups()
+            place = 2 * "ABCD".index(piece) + int(side)
+            sites.setdefault(what, []).append((int(x), int(y), place))
     return sites
 
 
-def test_registers_of_a_map_reader_lie_behind_the_middle_of_the_memory(tmp_path):
+@pytest.mark.parametrize(("fields", "places"), [(145, {0, 1}), (172, {0, 1, 2})])
+def test_registers_of_a_map_reader_lie_behind_the_middle_of_the_memory(tmp_path, fields, places):
     """Origins but those of row 0, the fields of the job on their left, and copies on their right.
 
-    The last line of blocks of an LFE5U-85F is 82, and its last line is 94.
+    The last line of blocks of an LFE5U-85F is 82, and its last line is 94. Addresses of a program
+    memory have more bits: then a tile has a third register.
     """
-    sites = placed_map_reader(tmp_path, LARGE, 8, 9)
+    sites = placed_map_reader(tmp_path, LARGE, 8, 9, fields)
     columns = {row: {*range(34 + 4 * row, 38 + 4 * row)} for row in range(1, 8)} | {
         "map_reader.job__fields$36": {*range(26, 34)}, "map_reader.panels.$like$18": {36},
         "map_reader.job__fields$39": {*range(66, 74)}, "map_reader.offsets.advance": {74},
         "map_reader.offsets.advance$13": {74}, "map_reader.offsets.step.panel_last": {74},
     }
-    assert {what: {x for x, *_ in places} for what, places in sites.items()} == columns
-    every = [site for places in sites.values() for site in places]
-    assert len({*every}) == len(every) == 7 * 50 + 2 * 145 + 3 + 8
+    assert {what: {x for x, *_ in found} for what, found in sites.items()} == columns
+    every = [site for found in sites.values() for site in found]
+    assert len({*every}) == len(every) == 7 * 50 + 2 * fields + 3 + 8
+    assert {place for *_, place in sites["map_reader.job__fields$36"]} == places
     assert {y for _, y, _ in every} == {*range(84, 94)}
 
 
