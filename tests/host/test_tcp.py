@@ -212,6 +212,40 @@ def test_reports_a_silent_board_to_the_client(line, said):
     assert str(error.value) == f"{name} refused the connection: the board does not answer"
 
 
+def test_a_client_whose_bytes_the_board_does_not_answer_leaves(server, said, monkeypatch):
+    """The systems keep what a client has sent before it closed, and the board would get all of it.
+    """
+    where = "localhost", server.port
+    clock, sent = [0.0], []
+
+    def slow(data, send=server._send):
+        sent.append(len(data))
+        clock[0] += 7
+        send(data)
+
+    with socket.create_connection(where) as client:
+        when(lambda: said)
+        monkeypatch.setattr(tcp.time, "monotonic", lambda: clock[0])
+        monkeypatch.setattr(server, "_send", slow)
+        with contextlib.suppress(OSError):  # the server closes the connection
+            for _ in range(40):
+                client.sendall(bytes(tcp._CHUNK))
+    when(lambda: len(said) == 2)
+    assert said[-1].endswith("is disconnected")
+    # At 0, 7 to 56 seconds; and not at 63.
+    assert len(sent) == 9
+
+
+def test_answers_keep_a_client(server, said, monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(tcp.time, "monotonic", lambda: clock[0])
+    with Accelerator(f"tcp://localhost:{server.port}") as accelerator:
+        for _ in range(3):
+            clock[0] += 50
+            assert multiplies(accelerator)
+    when(lambda: len(said) == 2)
+
+
 def test_sets_keepalive_for_clients_that_vanish(server, said):
     with socket.create_connection(("localhost", server.port)):
         when(lambda: said)

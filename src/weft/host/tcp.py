@@ -3,6 +3,7 @@
 import socket
 import struct
 import threading
+import time
 from collections import deque
 from contextlib import suppress
 from random import choice
@@ -146,6 +147,10 @@ class TcpServer:
     drops the bytes from the board until the answer to the fence, and then connects the client. It
     also drops bytes from the board while no client is connected.
 
+    The systems of both machines keep bytes that a client has sent before it closed: some megabytes,
+    which may take minutes on a serial line. So a client leaves, too, when the board has got its
+    bytes for `PEER_TIMEOUT` seconds and answered nothing. A driver waits for answers.
+
     Parameters
     ----------
     reader, writer : binary files
@@ -175,6 +180,7 @@ class TcpServer:
         self._fence = None  # sequence number and size of the answer to the fence
         self._pending = deque(maxlen=_MAX_PENDING)  # the same of the latest READs
         self._decoder = FrameDecoder(MAX_ANSWER)
+        self._unanswered = None  # when the board got the first byte since its last answer
         self._open = True
         self._thread = threading.Thread(target=self._pass_answers, daemon=True)
         self._thread.start()
@@ -230,6 +236,7 @@ class TcpServer:
             client.close()
         with self._condition:
             self._owner = self._client = self._next_client = self._fence = None
+            self._unanswered = None
         self._say(f"{name} is disconnected")
         if not connected:
             _reject(client, "the board does not answer")
@@ -289,13 +296,19 @@ class TcpServer:
                     size = 4 * int.from_bytes(item.payload[2:4], "little")
                     with self._condition:
                         self._pending.append((item.sequence, size))
+            now = time.monotonic()
+            with self._condition:
+                since = now if self._unanswered is None else self._unanswered
+                self._unanswered = since
+            if now - since > PEER_TIMEOUT:
+                return
             self._send(data)
 
     def _pass_answers(self):
         with suppress(*_PIPE_ERRORS):
             while data := self._reader.read1(_CHUNK):
                 with self._condition:
-                    client = self._client
+                    client, self._unanswered = self._client, None
                     if client is None:
                         self._check_fence(self._decoder.feed(data))
                 while client is not None and data:
