@@ -70,14 +70,14 @@ NETWORKS_FAST_85F = NetworkDesign(
 NETWORKS_SDRAM_85F = dataclasses.replace(
     NETWORKS_85F, config=replace(NETWORKS_85F.config, program_words=1 << 18), placed=False,
 )
-# The same for networks of ONNX: the lanes round as onnxruntime, and take a quarter more LUTs. Lanes
-# with both roundings would have the normalizers of the one and the shifters of the other.
+# The fast one for networks of ONNX: the lanes round as onnxruntime, and take a quarter more LUTs.
+# Lanes with both roundings would have the normalizers of the one and the shifters of the other.
 NETWORKS_ONNX_85F = NetworkDesign(
     # MUL and SOFTMAX of ONNX are of float32.
     config=replace(
-        NETWORKS_85F.config, requantize="onnx", softmax=False, multiply_maps=False
+        NETWORKS_FAST_85F.config, requantize="onnx", softmax=False, multiply_maps=False
     ),
-    clock=95.8333, baud=3_000_000, placer="static", placed=False,
+    clock=75, baud=3_000_000, placer="static",
 )
 NETWORKS_25F = NetworkDesign(
     config=NetworkCoreConfig(
