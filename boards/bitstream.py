@@ -28,12 +28,9 @@ from weft.boards.toolchain import (
     digests,
     family_sources,
 )
-from weft.config import Config
 from weft.design import CoreDesign, PerKind
 from weft.files import write_text
 from weft.hw.serial.accelerator import SerialAccelerator
-from weft.language_core.config import LanguageCoreConfig
-from weft.network_core.config import NetworkCoreConfig
 
 __all__ = [
     "BoardDesign", "BoardTop", "add_usb_pll", "best_route", "prepare", "route", "synthesize",
@@ -43,6 +40,9 @@ __all__ = [
 # The gate of a clock, its input and its output, by family.
 _GATES = {"ecp5": ("DCCA", "CLKI", "CLKO"), "gowin": ("DQCE", "CLKIN", "CLKOUT")}
 _ULPI_HZ = 60e6  # the clock of the PHY
+# Cycles from the PLL's lock to the start of the accelerator: at first, block RAMs of an iCE40 read
+# wrong values for some microseconds.
+_START_CYCLES = 1024
 _ULPI_DIRECTIONS = {"data": "io", "stp": "o", "rst": "o"}  # the others are inputs
 
 
@@ -130,11 +130,6 @@ def _phy_clock(m, platform, port, clock):
     return clock.usb
 
 
-# Cycles from the PLL's lock to the start of the accelerator: at first, block RAMs of an iCE40 read
-# wrong values for some microseconds.
-WAIT = 1024
-
-
 class BoardTop(wiring.Component):
     """An accelerator at the link of a board, with its clock, pins and LEDs.
 
@@ -148,7 +143,7 @@ class BoardTop(wiring.Component):
     Parameters
     ----------
     board : Board
-    config : Config, NetworkCoreConfig or LanguageCoreConfig
+    config : `weft.design.CoreDesign`
     """
 
     def __init__(self, board: Board, config: CoreDesign):
@@ -225,7 +220,7 @@ class Clock(wiring.Component):
     step : In(1)
         Beside it: moves this clock, as of `weft.boards.flows.flow.Flow.add_pll`.
     stable : Out(1)
-        High from `WAIT` cycles after the PLL has locked, until it loses its lock; on a board with
+        High from 1,024 cycles after the PLL has locked, until it loses its lock; on a board with
         the clocks below, after both PLLs.
     usb, usb_io : Out(1)
         Clocks of a USB device of full speed, 12 and 48 MHz, or ``usb`` of a PHY, 60 MHz; only on a
@@ -265,12 +260,12 @@ class Clock(wiring.Component):
                 enable=self.stable, lock=usb_lock,
             )
         m.submodules.locked = FFSynchronizer(lock, locked, o_domain="start")
-        count = Signal(range(WAIT + 1))
+        count = Signal(range(_START_CYCLES + 1))
         m.d.comb += ClockSignal("start").eq(start_clk)
-        m.d.start += self.stable.eq(count == WAIT)
+        m.d.start += self.stable.eq(count == _START_CYCLES)
         with m.If(~locked):
             m.d.start += count.eq(0)
-        with m.Elif(count != WAIT):
+        with m.Elif(count != _START_CYCLES):
             m.d.start += count.eq(count + 1)
         if self.board.device.flow.reset:
             m.d.comb += self.clk.eq(pll_clk)
@@ -339,7 +334,7 @@ class BoardDesign:
     Attributes
     ----------
     board : Board
-    config : Config, NetworkCoreConfig or LanguageCoreConfig
+    config : `weft.design.CoreDesign`
     rtlil : str
         The design, in RTLIL.
     constraints : str
@@ -347,7 +342,7 @@ class BoardDesign:
     """
 
     board: Board
-    config: Config | NetworkCoreConfig | LanguageCoreConfig
+    config: CoreDesign
     rtlil: str
     constraints: str
 
@@ -364,7 +359,9 @@ class BoardDesign:
 
     @property
     def digests(self) -> dict[str, str]:
-        """`weft.boards.toolchain.digests`, with the constraints in any order and the first seed."""
+        """`weft.boards.toolchain.digests`: the order of the constraints does not count, and of
+        the seeds only the first one does.
+        """
         lines = sorted(line for line in self.constraints.splitlines() if line[:1] != "#")
         return digests(self.rtlil, self.board.device, self.board.seed, lines)
 
@@ -380,7 +377,7 @@ _SHAPES = PerKind(
 )
 
 
-def prepare(board: Board, config: Config | NetworkCoreConfig | LanguageCoreConfig) -> BoardDesign:
+def prepare(board: Board, config: CoreDesign) -> BoardDesign:
     """Elaborate ``config`` for ``board``; equal arguments give equal text.
 
     Raises BoardError if the platform lacks the serial port or a pin that the board names, and
@@ -440,7 +437,7 @@ def _from_json(value, folder, spare):
     })
     return RoutedDesign(
         pnr, value["clock"], folder / value["layout"], folder / value["bitstream"],
-        tuple(OtherClock(**each) for each in value.get("others", ())), spare,
+        tuple(OtherClock(**each) for each in value["others"]), spare,
     )
 
 
