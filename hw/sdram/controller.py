@@ -239,9 +239,10 @@ class SdramController(wiring.Component):
     axi : In, `Axi4`
     ar_foreign, aw_foreign : In, 1 bit each, valid with the address
         The burst has another kind or size, so it is refused. 0 for a master with `Axi4`.
-    again : In, 1 bit
-        As of `Scheduler`.
     pins : Out, `SdramPins`
+    again : Signal
+        As of `Scheduler`; 1 bit. It is no port, because only boards whose clock of the chip moves
+        use it.
 
     Raises
     ------
@@ -259,9 +260,10 @@ class SdramController(wiring.Component):
         self.timing = timing
         self.data_bytes = data_bytes
         self.access = Access(chip, data_bytes=data_bytes)
+        self.again = Signal()
         super().__init__({
             "axi": In(Axi4(data_bytes=data_bytes)), "ar_foreign": In(1), "aw_foreign": In(1),
-            "again": In(1), "pins": Out(SdramPins(chip)),
+            "pins": Out(SdramPins(chip)),
         })
 
     @property
