@@ -73,6 +73,7 @@ NETWORKS_SDRAM_85F = dataclasses.replace(
 # The fast one with the same SDRAM: half of the memory for maps, and a faster clock.
 NETWORKS_FAST_SDRAM_85F = dataclasses.replace(
     NETWORKS_FAST_85F, config=replace(NETWORKS_FAST_85F.config, program_words=1 << 18), clock=87.5,
+    placed=False,
 )
 # The fast one for networks of ONNX: the lanes round as onnxruntime, and take a quarter more LUTs.
 # Lanes with both roundings would have the normalizers of the one and the shifters of the other.
