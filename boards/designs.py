@@ -18,9 +18,9 @@ from weft.network_core.config import NetworkCoreConfig
 __all__ = [
     "BATCH1_85F", "ECP5_25F", "ECP5_45F", "ECP5_85F", "GOWIN_9", "GOWIN_18", "ICE40_HX8K",
     "ICE40_UP5K", "LANGUAGE_85F", "LANGUAGE_SDRAM_85F", "LANGUAGE_UP5K", "NETWORKS_25F",
-    "NETWORKS_85F", "NETWORKS_FAST_85F", "NETWORKS_FAST_SDRAM_85F", "NETWORKS_GOWIN_18",
-    "NETWORKS_HX8K", "NETWORKS_ONNX_85F", "NETWORKS_SDRAM_25F", "NETWORKS_SDRAM_45F",
-    "NETWORKS_SDRAM_85F", "NETWORKS_SDRAM_GOWIN_18", "NETWORKS_UP5K", "configs_by_size", "min_luts",
+    "NETWORKS_85F", "NETWORKS_FAST_85F", "NETWORKS_GOWIN_18", "NETWORKS_HX8K", "NETWORKS_ONNX_85F",
+    "NETWORKS_SDRAM_25F", "NETWORKS_SDRAM_45F", "NETWORKS_SDRAM_85F", "NETWORKS_SDRAM_GOWIN_18",
+    "NETWORKS_UP5K", "configs_by_size", "min_luts",
 ]
 
 
@@ -69,11 +69,6 @@ NETWORKS_FAST_85F = NetworkDesign(
 # words. The memory on the chip has the maps alone.
 NETWORKS_SDRAM_85F = dataclasses.replace(
     NETWORKS_85F, config=replace(NETWORKS_85F.config, program_words=1 << 18), placed=False,
-)
-# The fast one with the same SDRAM: half of the memory for maps, and a faster clock.
-NETWORKS_FAST_SDRAM_85F = dataclasses.replace(
-    NETWORKS_FAST_85F, config=replace(NETWORKS_FAST_85F.config, program_words=1 << 18), clock=87.5,
-    placed=False,
 )
 # The fast one for networks of ONNX: the lanes round as onnxruntime, and take a quarter more LUTs.
 # Lanes with both roundings would have the normalizers of the one and the shifters of the other.

@@ -15,7 +15,6 @@ from weft.boards.designs import (
     NETWORKS_25F,
     NETWORKS_85F,
     NETWORKS_FAST_85F,
-    NETWORKS_FAST_SDRAM_85F,
     NETWORKS_ONNX_85F,
     NETWORKS_SDRAM_25F,
     NETWORKS_SDRAM_85F,
@@ -48,7 +47,7 @@ BOARDS = (
     _ulx3s(45, ulx3s.ULX3S_45F_Platform, ECP5_45F, {}),
     _ulx3s(85, ulx3s.ULX3S_85F_Platform, ECP5_85F, {
         "networks": NETWORKS_85F, "networks-fast": NETWORKS_FAST_85F,
-        "networks-sdram": NETWORKS_SDRAM_85F, "networks-fast-sdram": NETWORKS_FAST_SDRAM_85F,
+        "networks-sdram": NETWORKS_SDRAM_85F,
         "batch1": BATCH1_85F, "networks-onnx": NETWORKS_ONNX_85F,
     }, {"language": LANGUAGE_85F, "language-sdram": LANGUAGE_SDRAM_85F}),
 )

@@ -75,8 +75,8 @@ def add_target(parser, *, default: bool = True) -> None:
     parser.add_argument(
         "--for", dest="purpose", metavar="PURPOSE",
         help="the board's network core: networks, networks-fast with less memory and a faster"
-             " clock, networks-sdram or networks-fast-sdram for large networks, batch1 for fully"
-             " connected layers, or networks-onnx for ONNX files; see weft boards",
+             " clock, networks-sdram for large networks, batch1 for fully connected layers, or"
+             " networks-onnx for ONNX files; see weft boards",
     )
 
 

@@ -277,9 +277,8 @@ def add_network_core_fields(parser):
     )
     group.add_argument(
         "--for", dest="purpose", metavar="PURPOSE",
-        help="the board's network core: networks, networks-fast, networks-sdram,"
-        " networks-fast-sdram, batch1 or networks-onnx; or its language core: language; see weft"
-        " boards",
+        help="the board's network core: networks, networks-fast, networks-sdram, batch1 or"
+        " networks-onnx; or its language core: language; see weft boards",
     )
     for name, text in OWN_FIELDS.items():
         flag = f"--{name.replace('_', '-')}"
