@@ -42,7 +42,7 @@ _GATES = {"ecp5": ("DCCA", "CLKI", "CLKO"), "gowin": ("DQCE", "CLKIN", "CLKOUT")
 _ULPI_HZ = 60e6  # the clock of the PHY
 # Cycles from the PLL's lock to the start of the accelerator: at first, block RAMs of an iCE40 read
 # wrong values for some microseconds.
-_START_CYCLES = 1024
+START_CYCLES = 1024
 _ULPI_DIRECTIONS = {"data": "io", "stp": "o", "rst": "o"}  # the others are inputs
 
 
@@ -220,7 +220,7 @@ class Clock(wiring.Component):
     step : In(1)
         Beside it: moves this clock, as of `weft.boards.flows.flow.Flow.add_pll`.
     stable : Out(1)
-        High from 1,024 cycles after the PLL has locked, until it loses its lock; on a board with
+        High from `START_CYCLES` after the PLL has locked, until it loses its lock; on a board with
         the clocks below, after both PLLs.
     usb, usb_io : Out(1)
         Clocks of a USB device of full speed, 12 and 48 MHz, or ``usb`` of a PHY, 60 MHz; only on a
@@ -260,12 +260,12 @@ class Clock(wiring.Component):
                 enable=self.stable, lock=usb_lock,
             )
         m.submodules.locked = FFSynchronizer(lock, locked, o_domain="start")
-        count = Signal(range(_START_CYCLES + 1))
+        count = Signal(range(START_CYCLES + 1))
         m.d.comb += ClockSignal("start").eq(start_clk)
-        m.d.start += self.stable.eq(count == _START_CYCLES)
+        m.d.start += self.stable.eq(count == START_CYCLES)
         with m.If(~locked):
             m.d.start += count.eq(0)
-        with m.Elif(count != _START_CYCLES):
+        with m.Elif(count != START_CYCLES):
             m.d.start += count.eq(count + 1)
         if self.board.device.flow.reset:
             m.d.comb += self.clk.eq(pll_clk)

@@ -7,7 +7,7 @@ from amaranth.hdl import ClockSignal, Module, Signal
 from amaranth.sim import Simulator
 from tiers import tiers
 
-from weft.boards.bitstream import WAIT, Clock, StatusLeds, prepare
+from weft.boards.bitstream import START_CYCLES, Clock, StatusLeds, prepare
 from weft.boards.blocks import GROUPS
 from weft.boards.catalog import BOARDS
 from weft.boards.flows import FLOWS
@@ -145,7 +145,7 @@ def test_the_start_is_delayed_after_lock(monkeypatch):
         for _ in range(2):
             ctx.set(flow.lock, 0)
             await ctx.tick().repeat(8)
-            for _ in range(2 * WAIT):
+            for _ in range(2 * START_CYCLES):
                 await ctx.tick()
                 assert not ctx.get(clock.stable)
             ctx.set(flow.lock, 1)
@@ -153,11 +153,11 @@ def test_the_start_is_delayed_after_lock(monkeypatch):
             while not ctx.get(clock.stable):
                 await ctx.tick()
                 delays[-1] += 1
-            await ctx.tick().repeat(WAIT)
+            await ctx.tick().repeat(START_CYCLES)
             assert ctx.get(clock.stable)
 
     simulate(clock, bench)
-    assert delays[0] == delays[1] and WAIT < delays[0] < WAIT + 8
+    assert delays[0] == delays[1] and START_CYCLES < delays[0] < START_CYCLES + 8
 
 
 @pytest.mark.parametrize(("pulse", "led", "ticks"), [
