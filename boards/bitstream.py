@@ -40,10 +40,10 @@ __all__ = [
 # The gate of a clock, its input and its output, by family.
 _GATES = {"ecp5": ("DCCA", "CLKI", "CLKO"), "gowin": ("DQCE", "CLKIN", "CLKOUT")}
 _ULPI_HZ = 60e6  # the clock of the PHY
+_ULPI_DIRECTIONS = {"data": "io", "stp": "o", "rst": "o"}  # the others are inputs
 # Cycles from the PLL's lock to the start of the accelerator: at first, block RAMs of an iCE40 read
 # wrong values for some microseconds.
 START_CYCLES = 1024
-_ULPI_DIRECTIONS = {"data": "io", "stp": "o", "rst": "o"}  # the others are inputs
 
 
 def add_usb_pll(m, source, settings: Pll, clocks: Mapping[str, Signal], *, enable, lock):
@@ -220,7 +220,7 @@ class Clock(wiring.Component):
     step : In(1)
         Beside it: moves this clock, as of `weft.boards.flows.flow.Flow.add_pll`.
     stable : Out(1)
-        High from `START_CYCLES` after the PLL has locked, until it loses its lock; on a board with
+        High from START_CYCLES after the PLL has locked, until it loses its lock; on a board with
         the clocks below, after both PLLs.
     usb, usb_io : Out(1)
         Clocks of a USB device of full speed, 12 and 48 MHz, or ``usb`` of a PHY, 60 MHz; only on a

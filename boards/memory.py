@@ -72,8 +72,7 @@ def has_sdram(config) -> bool:
 
 
 def sdram_phase(board) -> SdramPhase:
-    """From an edge of the core's clock to that of the SDRAM: the step of the PLL nearest to
-    `Sdram.phase`."""
+    """The step of the board's PLL that is nearest to `Sdram.phase`."""
     flow, source = board.device.flow, board.platform().default_clk_frequency / 1e6
     settings = flow.pll(source, board.clock)
     return pll.nearest_phase(flow.name, settings, board.sdram.phase)

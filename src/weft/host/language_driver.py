@@ -221,8 +221,8 @@ class LanguageDriver:
     def move_sdram_phase(self, steps: int) -> SdramPhase | None:
         """Make the clock of a board's SDRAM later by 0 or 1 steps, and return its phase.
 
-        After a step the contents of the SDRAM may be lost, and those of the main memory always.
-        None, with 0 steps, if the clock cannot move. Raises TransportError if the connection
+        Words 0 and 1 of the main memory are lost, and after a step the contents of the SDRAM may
+        be. None, with 0 steps, if the clock cannot move. Raises TransportError if the connection
         failed.
         """
         register = (1 << SdramPhase.place(self.config.program_bytes)) // WORD_BYTES
