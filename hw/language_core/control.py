@@ -14,9 +14,20 @@ from weft.language_core.descriptors import (
     ParameterPlace,
     Transfer,
 )
-from weft.language_core.latencies import PORT_B
+from weft.language_core.latencies import (
+    DECODED,
+    FOLLOW,
+    GROUP_OF_PRODUCT,
+    LANES_OUT,
+    PORT_B,
+    REDUCED,
+)
 
 __all__ = ["PassControl", "Prompt"]
+
+# Passes that are open at most: from its last step on, a pass is open for these cycles, and a group
+# of another one is in the lanes for each DECODED of them.
+_OPEN = -(-(GROUP_OF_PRODUCT + LANES_OUT + REDUCED) // DECODED) + 1
 
 
 class Prompt(data.Struct):
@@ -34,7 +45,9 @@ class PassControl(wiring.Component):
     pass while more of the prompt follows. It stops after the token ``stop_token``, and at
     ``limit``.
 
-    A pass starts two cycles after the end of the one before: the descriptor comes meanwhile.
+    A pass starts two cycles after the end of the one before: the descriptor comes meanwhile. With
+    `Pass.follow` it starts so many cycles after the last step of the one before, whose results are
+    still on their way. An abort waits for all of them.
 
     Parameters
     ----------
@@ -68,15 +81,17 @@ class PassControl(wiring.Component):
     descriptor : In, `PassFields`
         PORT_B cycles later.
     job : Out, `PassFields`
-        From ``pass_start`` to ``pass_done``.
+        From ``pass_start`` to the one of the next pass.
     further : Out, 12 bits for each loop
         Its iterations less 1, at this position.
     parameter, out : Out, 16 bits, 12 bits
         First group of parameters and of results, at this position and of this token.
     pass_start : Out, 1 bit
         Pulse.
-    pass_done : In, 1 bit
-        Pulse.
+    steps_done : In, 1 bit
+        Pulse: the last step of a pass that has steps.
+    ends : In, 2 bits
+        Number of passes that end in this cycle: their results are stored.
     best : In, 16 bits
         The next token, at the end of the list.
     fetches : Out, 1 bit, only with ``transfers``
@@ -100,7 +115,7 @@ class PassControl(wiring.Component):
             "fetch": Out(1), "fetch_word": Out(12), "descriptor": In(fields),
             "job": Out(fields), "further": Out(data.ArrayLayout(12, LEVELS)),
             "parameter": Out(16), "out": Out(12),
-            "pass_start": Out(1), "pass_done": In(1), "best": In(16),
+            "pass_start": Out(1), "steps_done": In(1), "ends": In(2), "best": In(16),
         })
 
     def elaborate(self, platform):
@@ -108,6 +123,14 @@ class PassControl(wiring.Component):
         following = Signal(self.descriptor.shape(), reset_less=True)
         arrived = pipeline(m, self.fetch, PORT_B, "arrived")
         aborted, more_prompt, elapsed = Signal(), Signal(), Signal(32)
+        open_ = Signal(range(_OPEN + 1))  # passes whose results are not all stored
+        left, follows = Signal(self.job.follow.shape(), reset_less=True), Signal()
+        m.d.sync += [
+            open_.eq(open_ + self.pass_start - self.ends), left.eq(left - 1),
+            follows.eq((follows | self.steps_done) & ~self.pass_start),
+        ]
+        with m.If(self.steps_done):
+            m.d.sync += left.eq(self.job.follow - FOLLOW)
         with m.If(arrived):
             m.d.sync += following.eq(self.descriptor)
         with m.If(self.fetch):
@@ -144,9 +167,12 @@ class PassControl(wiring.Component):
                 with m.If(arrived):
                     m.next = "DECODE"
             with m.State("DECODE"):
-                with m.If(~following.kind.any()):
+                unknown, skipped = ~following.kind.any(), following.emitting & more_prompt
+                with m.If((unknown | skipped) & open_.any()):
+                    pass  # the list ends after what is still on its way
+                with m.Elif(unknown):
                     self._stop(m, CoreError.KIND)
-                with m.Elif(following.emitting & more_prompt):
+                with m.Elif(skipped):
                     m.next = "END"
                 with m.Else():
                     self._load(m, following)
@@ -155,7 +181,10 @@ class PassControl(wiring.Component):
                 m.d.comb += [self.pass_start.eq(1), self.fetch.eq(1)]
                 m.next = "RUN"
             with m.State("RUN"):
-                with m.If(self.pass_done):
+                early = follows & (left == 0) & self.job.follow.any()
+                with m.If(early & ~aborted):
+                    m.next = "DECODE"
+                with m.Elif(open_ == self.ends):
                     m.next = "DECODE"
                     with m.If(self.job.last):
                         m.next = "END"

@@ -11,7 +11,7 @@ from weft.hw.dma.axi import Axi4
 from weft.hw.language_core.coin import Coin
 from weft.hw.language_core.control import PassControl
 from weft.hw.language_core.lanes import Lanes
-from weft.hw.language_core.layouts import LanguagePorts
+from weft.hw.language_core.layouts import GROUP_LEVELS, GroupJob, LanguagePorts
 from weft.hw.language_core.loops import LoopNest
 from weft.hw.language_core.memory import MainMemory
 from weft.hw.language_core.micro.core import MicroLanguageCore
@@ -38,7 +38,14 @@ from weft.language_core.descriptors import (
     Source,
     Transfer,
 )
-from weft.language_core.latencies import PARAMETER_ISSUE, PORT_B, READ, RING_WORDS
+from weft.language_core.latencies import (
+    GROUP_OF_PRODUCT,
+    GROUP_OF_VALUE,
+    PARAMETER_ISSUE,
+    PORT_B,
+    READ,
+    RING_WORDS,
+)
 
 __all__ = ["LanguageCore", "language_core"]
 
@@ -55,7 +62,7 @@ class LanguageCore(wiring.Component):
 
     A step of a product reads a word of the main memory: 16 weights, keys or values for each of
     eight columns. There is no operand buffer. Sums, or values of the activation memory, pass the
-    lanes in groups of four. Passes follow each other without an overlap, so the cycles of a token
+    lanes in groups of four. The list says when a pass starts, so the cycles of a token
     depend on its position alone: `weft.language_core.cycles`. With a program memory they also
     depend on that memory.
 
@@ -129,21 +136,21 @@ class LanguageCore(wiring.Component):
             m.submodules.transfers = transfers = WordTransfers(
                 target=target, int4=config.int4
             )
-        groups = self._groups(m, control, memory, activations, lanes, transfers)
+        groups, job = self._groups(m, control, memory, activations, lanes, transfers)
         parameters, issue = self._parameters(m, memory)
         m.d.comb += self.read_data.eq(parameters)
-        self._around_lanes(m, control, groups, lanes, reductions, scales, side, parameters)
+        self._around_lanes(m, control, job, groups, lanes, reductions, scales, side, parameters)
         self._scalars(m, control, reductions, scales, coin)
         done = scales.done | coin.done
         if transfers is not None:
             self._transfers(m, control, memory, transfers)
             done |= transfers.done
-        write = self._results(m, control, groups, lanes, reductions, done, activations, side)
+        write = self._results(m, control, job, groups, lanes, reductions, done, activations, side)
         self._port_b(m, control, memory, lanes, scales, groups, write, issue, transfers)
         return m
 
     def _groups(self, m, control, memory, activations, lanes, transfers):
-        """The steps, the array, and what comes with each group at stage 0."""
+        """The steps and the array; what comes with each group at stage 0, and its `GroupJob`."""
         job = control.job
         m.d.comb += control.descriptor.eq(memory.b_data)
         m.submodules.steps = steps = LoopNest(
@@ -161,6 +168,7 @@ class LanguageCore(wiring.Component):
             goes_on &= there
         m.d.comb += [
             step.eq(goes_on), steps.advance.eq(step), steps.start.eq(start),
+            control.steps_done.eq(step & steps.last[-1]),
             steps.further.eq(control.further),
             steps.main_start.eq(job.main), steps.operand_start.eq(job.operand),
             memory.a_addr.eq(word),
@@ -209,26 +217,28 @@ class LanguageCore(wiring.Component):
         return columns
 
     def _group_loops(self, m, control, start, valid):
-        """The loops over groups; a dict of what comes with a group at stage 0."""
-        job = control.job
+        """The loops over groups; a dict of what comes with a group at stage 0, and its job."""
+        job = Signal(GroupJob, reset_less=True)
         m.submodules.groups = loops = LoopNest(
-            levels=3, count_bits=12, addresses={"parameter": 16, "out": 12}
+            levels=GROUP_LEVELS, count_bits=12, addresses={"parameter": 16, "out": 12}
         )
-        product = job.kind == Kind.PRODUCT
+        # The job is there a cycle before the first group, and after the last one of the pass
+        # before: a pass whose steps have begun waits here for the groups of the other.
+        product = control.job.kind == Kind.PRODUCT
+        of_values = pipeline(m, start & ~product, GROUP_OF_VALUE - 1, "values_begin")
+        of_products = pipeline(m, start & product, GROUP_OF_PRODUCT - 1, "products_begin")
+        begins = of_values | of_products
+        with m.If(begins):
+            m.d.sync += job.assigned(control)
+        opens = pipeline(m, begins, 1, "groups_open")
         m.d.comb += [
-            loops.start.eq(start), loops.advance.eq(valid),
-            loops.further[0].eq(Mux(product, COLUMNS // LANES - 1, control.further[0])),
-            loops.further[1].eq(control.further[1]), loops.further[2].eq(job.heads - 1),
-            loops.parameter_start.eq(control.parameter), loops.out_start.eq(control.out),
+            loops.start.eq(opens), loops.advance.eq(valid), loops.further.eq(job.further),
+            loops.parameter_start.eq(job.parameter), loops.out_start.eq(job.out),
+            loops.parameter_steps.eq(job.parameter_steps), loops.out_steps.eq(job.out_steps),
         ]
-        for n in range(3):
-            m.d.comb += [
-                loops.parameter_steps[n].eq(job[f"parameter_{n}"]),
-                loops.out_steps[n].eq(job[f"out_{n}"]),
-            ]
         head, number, side = Signal(4), Signal(14), Signal(10)  # number: of the head's group
         first = Signal()
-        with m.If(start):
+        with m.If(opens):
             m.d.sync += [head.eq(0), number.eq(0), side.eq(job.side), first.eq(1)]
         with m.Elif(valid):
             m.d.sync += [number.eq(number + 1), side.eq(side + 1), first.eq(0)]
@@ -237,8 +247,8 @@ class LanguageCore(wiring.Component):
         return {
             "valid": valid, "parameter": loops.parameter, "out": loops.out, "head": head,
             "number": number, "side": side, "first": first, "last": loops.last[1],
-            "end": valid & loops.last[2], "odd": loops.odd[0],
-        }
+            "end": valid & loops.last[2], "odd": loops.odd[0], "opens": opens,
+        }, job
 
     def _parameters(self, m, memory):
         """The parameters that port B has read; and its address, a group."""
@@ -254,9 +264,8 @@ class LanguageCore(wiring.Component):
         ]
         return pipeline(m, Cat(*groups).word_select(high, 8 * GROUP_BYTES), 1, "parameters"), issue
 
-    def _around_lanes(self, m, control, groups, lanes, reductions, scales, side, parameters):
+    def _around_lanes(self, m, control, job, groups, lanes, reductions, scales, side, parameters):
         """What comes with a group, at the stages of the lanes."""
-        job = control.job
         position = control.position
         masked = Signal(LANES, reset_less=True)
         number, of_position = groups["number"], position[2:]
@@ -269,21 +278,20 @@ class LanguageCore(wiring.Component):
         ))
         early = pipeline(m, groups["side"], before_table, "side_of_factor")
         late = pipeline(m, early, before_residual - before_table, "side_of_residual")
+        residual = pipeline(m, job.lanes.residual, before_residual, "reads_residual")
         m.d.comb += [
-            lanes.control.operand.eq(job.lane_operand), lanes.control.factor.eq(job.factor),
-            lanes.control.residual.eq(job.residual), lanes.control.shift.eq(job.shift),
-            lanes.control.narrow.eq(job.out_place >= OutPlace.KEYS),
-            lanes.masked.eq(masked), reductions.maximum_head.eq(head),
+            lanes.control.eq(job.lanes), lanes.masked.eq(masked), reductions.maximum_head.eq(head),
             lanes.maximum.eq(reductions.maximum),
             lanes.parameters.eq(parameters), scales.parameters.eq(parameters),
             lanes.upper_bytes.eq(pipeline(m, groups["odd"], lanes.TABLE, "odd")),
             scales.head.eq(pipeline(m, head, lanes.TABLE - 1, "head_of_scale")),
             lanes.scale.eq(scales.scale), lanes.exponent.eq(scales.exponent),
-            side.read_addr.eq(Mux(job.residual, late, early)),
+            side.read_addr.eq(Mux(residual, late, early)),
             lanes.side.eq(side.read_data),
             reductions.masked.eq(pipeline(m, masked, lanes.LATENCY - 1, "masked")),
-            reductions.start.eq(control.pass_start), reductions.kind.eq(job.reduction),
-            reductions.results.eq(lanes.results), reductions.least.eq(job.addend),
+            reductions.start.eq(pipeline(m, groups["opens"], lanes.LATENCY, "reduction_opens")),
+            reductions.kind.eq(pipeline(m, job.reduction, lanes.LATENCY, "reduction_kind")),
+            reductions.results.eq(lanes.results), reductions.least.eq(job.least),
             control.best.eq(reductions.best),
         ]
 
@@ -332,38 +340,39 @@ class LanguageCore(wiring.Component):
                 transfers.steps[n].eq(job[f"main_{n}"]),
             ]
 
-    def _results(self, m, control, groups, lanes, reductions, done, activations, side):
-        """Store results, and end the pass; the write of keys and values to the main memory.
+    def _results(self, m, control, job, groups, lanes, reductions, done, activations, side):
+        """Store results, and end their pass; the write of keys and values to the main memory.
 
         ``done`` ends a scalar pass.
         """
-        job = control.job
+        slow = (job.reduction != Reduction.NONE) | (job.out_place >= OutPlace.KEYS)
         later = {
-            name: pipeline(m, groups[name], lanes.LATENCY, f"{name}_of_result")
-            for name in ("valid", "out", "head", "number", "side", "first", "last", "end")
+            name: pipeline(m, value, lanes.LATENCY, f"{name}_of_result")
+            for name, value in {**groups, "place": job.out_place, "slow": slow}.items()
+            if name not in ("parameter", "odd", "opens")
         }
         out, valid = later["out"], later["valid"]
-        here = valid & (job.out_place < OutPlace.KEYS)
+        here = valid & (later["place"] < OutPlace.KEYS)
         m.d.comb += [
             activations.write_addr.eq(out[2:]),
             activations.write_data.eq(lanes.results.as_value().replicate(DEPTH // LANES)),
             activations.write_en.eq(Mux(here, 0xFF, 0) << (out[:2] << 3)),
             side.write_addr.eq(later["side"]), side.write_data.eq(lanes.results),
-            side.write_en.eq(valid & (job.out_place == OutPlace.BOTH)),
+            side.write_en.eq(valid & (later["place"] == OutPlace.BOTH)),
             reductions.valid.eq(valid), reductions.first.eq(later["first"]),
             reductions.last.eq(later["last"]), reductions.head.eq(later["head"]),
             reductions.index.eq(later["number"] << 2),
         ]
-        slow = (job.reduction != Reduction.NONE) | (job.out_place >= OutPlace.KEYS)
-        reduced = pipeline(m, later["end"] & slow, reductions.LATENCY, "reduced")
-        m.d.comb += control.pass_done.eq(done | reduced | (later["end"] & ~slow))
-        return self._cache_write(m, control, valid & ~here, out, later["number"], lanes)
+        reduced = pipeline(m, later["end"] & later["slow"], reductions.LATENCY, "reduced")
+        # Two passes may end in the same cycle, the later one without a reduction.
+        m.d.comb += control.ends.eq((done | reduced) + (later["end"] & ~later["slow"]))
+        keys = later["place"] == OutPlace.KEYS
+        return self._cache_write(m, control, keys, valid & ~here, out, later["number"], lanes)
 
     @staticmethod
-    def _cache_write(m, control, valid, word, number, lanes):
+    def _cache_write(m, control, keys, valid, word, number, lanes):
         """Keys are 4 bytes of a column; values are a byte in each of four columns."""
         position = control.position
-        keys = control.job.out_place == OutPlace.KEYS
         narrow = [lanes.results[n][:8] for n in range(LANES)]
         of_keys = Cat(*narrow).replicate(WORD_BYTES // LANES)
         of_values = Cat(*(byte.replicate(DEPTH) for byte in narrow)).replicate(COLUMNS // LANES)
@@ -381,7 +390,8 @@ class LanguageCore(wiring.Component):
         }
 
     def _port_b(self, m, control, memory, lanes, scales, groups, write, issue, transfers):
-        """One user of port B at a time: a pass reads in other cycles than those in which it writes.
+        """One user of port B at a time: a pass reads in other cycles than those in which it writes,
+        and `weft.language_core.overlap` holds passes apart.
 
         The host writes only while no pass runs. Beats of the program memory wait for all others.
         """

@@ -27,7 +27,7 @@ def clamp(value, bits):
 
 
 class LaneControl(data.Struct):
-    """What the lanes compute; stable during a pass."""
+    """What the lanes compute."""
 
     operand: 3
     factor: 2
@@ -65,6 +65,7 @@ class Lanes(wiring.Component):
     Attributes
     ----------
     control : In, `LaneControl`
+        At stage 0, as that of its pass.
     values : In, 4 int32
         The group, at stage 0.
     masked : In, 4 bits
@@ -109,24 +110,27 @@ class Lanes(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         values = [pipeline(m, self.values[n], 1, f"value_{n}") for n in range(LANES)]
+        control = [self.control]  # at each stage
+        for stage in range(1, self.LATENCY):
+            control.append(pipeline(m, control[-1], 1, f"control_{stage}"))
         distances = self._distances(m, values)
-        tables = self._tables(m, values, distances)
-        far = self.control.operand == Operand.DISTANCE
+        tables = self._tables(m, values, distances, control[1].operand == Operand.SILU)
+        far = control[1].operand == Operand.DISTANCE
         raw = [
             pipeline(m, Mux(far, distance, value), self.TABLE - 1, "raw")
             for distance, value in zip(distances, values, strict=True)
         ]
-        shift, rounding = self._shift(m)
+        shift, rounding = self._shift(m, control[self.TABLE])
         for n in range(LANES):
-            product = self._product(m, n, raw, tables[n])
+            product = self._product(m, n, raw, tables[n], control[self.TABLE])
             rounded = pipeline(m, product + rounding, 1, f"rounded_{n}")
             coarse = pipeline(m, shifted(rounded, shift["coarse"], 8), 1, f"coarse_{n}")
             fine = pipeline(m, shifted(coarse, shift["fine"], 1), 1, f"fine_{n}")
             # A sum that leaves int16 is saturated before the residual is added, too.
             clamped = pipeline(m, clamp(fine, 16), 1, f"clamped_{n}")
-            side = Mux(self.control.residual, self.side[n], 0)
+            side = Mux(control[self.RESIDUAL].residual, self.side[n], 0)
             wide = pipeline(m, clamped + side, 1, f"wide_{n}")
-            narrow = Mux(self.control.narrow, clamp(wide, 8), clamp(wide, 16))
+            narrow = Mux(control[self.RESIDUAL + 1].narrow, clamp(wide, 8), clamp(wide, 16))
             m.d.sync += self.results[n].eq(narrow)
         return m
 
@@ -138,7 +142,7 @@ class Lanes(wiring.Component):
             m.d.comb += distances[n].eq(self.maximum - value[:16].as_signed())
         return distances
 
-    def _tables(self, m, values, distances):
+    def _tables(self, m, values, distances, silu):
         """The value of the table in each lane; two lanes share a memory."""
         found = []
         for n in range(0, LANES, 2):
@@ -146,7 +150,7 @@ class Lanes(wiring.Component):
                 name: DualPortBank(width=16, depth=ENTRIES, target=self.target)
                 for name in ("base", "slope")
             }
-            lanes = [self._argument(m, values[k], distances[k], k) for k in (n, n + 1)]
+            lanes = [self._argument(m, values[k], distances[k], k, silu) for k in (n, n + 1)]
             for name, bank in banks.items():
                 m.submodules[f"{name}_{n}"] = bank
                 m.d.comb += [
@@ -162,9 +166,8 @@ class Lanes(wiring.Component):
                 found.append(self._interpolated(m, base, slope, fraction, zero))
         return found
 
-    def _argument(self, m, value, distance, lane):
+    def _argument(self, m, value, distance, lane, silu):
         """Entry, fraction with 7 bits after the point, and whether the result is 0: stage 2."""
-        silu = self.control.operand == Operand.SILU
         scaled = Cat(Const(0, _EXP_SHIFT), distance)
         exp = Mux(scaled[16:].any(), 0xFFFF, scaled[:16])
         argument = Mux(silu, Cat(value[:15], ~value[15]), exp)
@@ -185,10 +188,10 @@ class Lanes(wiring.Component):
         value = base + ((product.product + 64) >> 7)
         return pipeline(m, Mux(zero, 0, value)[:16].as_signed(), 1, "interpolated")
 
-    def _shift(self, m):
+    def _shift(self, m, control):
         """The two parts of the shift and the rounding, at their stages; the same in all lanes."""
-        own = Mux(self.control.factor == Factor.SCALE, self.exponent, 0)
-        exponent = pipeline(m, (own + self.control.shift)[:6], 1, "exponent")
+        own = Mux(control.factor == Factor.SCALE, self.exponent, 0)
+        exponent = pipeline(m, (own + control.shift)[:6], 1, "exponent")
         delay = self.multiplier.LATENCY - 1
         before = pipeline(m, exponent, delay, "exponent_of_product")
         rounding = pipeline(m, ((Const(1) << before) >> 1)[:48], 1, "rounding")
@@ -196,9 +199,9 @@ class Lanes(wiring.Component):
         fine = pipeline(m, before[:3], 3, "fine_shift")
         return {"coarse": coarse, "fine": fine}, rounding
 
-    def _product(self, m, n, raw, table):
+    def _product(self, m, n, raw, table, control):
         """``operand * factor``, one stage after the product of the DSP blocks."""
-        control, even = self.control, n & ~1
+        even = n & ~1
         pair = control.operand == Operand.PAIR
         operand, factor = Signal(signed(32), name=f"x_{n}"), Signal(signed(18), name=f"y_{n}")
         bytes_ = self.parameters.as_value()
@@ -228,7 +231,8 @@ class Lanes(wiring.Component):
             lower.a.eq(Mux(pair, raw[even + 1][:16].as_signed(), operand[:16])),
             upper.b.eq(Mux(pair, first, factor)), lower.b.eq(Mux(pair, second, factor)),
         ]
-        high = Mux(pair, upper.product, upper.product << 16)
+        was_pair = pipeline(m, pair, upper.LATENCY, f"was_pair_{n}")
+        high = Mux(was_pair, upper.product, upper.product << 16)
         return pipeline(m, (high + lower.product)[:51].as_signed(), 1, f"product_{n}")
 
 

@@ -1,5 +1,6 @@
 """The cycles of a token on a language core: exactly, but for those of a program memory."""
 
+import math
 from collections.abc import Sequence
 
 from weft.language_core.config import BEAT_BYTES, WORD_BEATS
@@ -32,21 +33,35 @@ from weft.language_core.latencies import (
 )
 from weft.network_core.cycles.memory import PERIOD, ProgramTiming
 
-__all__ = ["as_predicted", "pass_cycles", "steps", "token_bytes", "token_cycles"]
+__all__ = [
+    "as_predicted", "iterations", "last_step", "pass_cycles", "step_period", "steps", "token_bytes",
+    "token_cycles",
+]
 
 _TOLERANCE = 100  # a program memory may differ by a part of so many: its refreshes and its rows
 
 
-def steps(each: Pass, position: int) -> int:
-    """The steps of a pass: the product of the iterations of its loops."""
+def iterations(each: Pass, position: int) -> list[int]:
+    """The iterations of the loops of a pass, the innermost one first."""
     blocks = {Blocks.EIGHTHS: position // 8 + 1, Blocks.SIXTEENTHS: position // 16 + 1}
     counts = [getattr(each, f"count_{n}") for n in range(LEVELS)]
     counts[0] = blocks.get(Blocks(each.blocks_0), counts[0])
     counts[1] = blocks.get(Blocks(each.blocks_1), counts[1])
-    total = 1
-    for count in counts:
-        total *= count
-    return total
+    return counts
+
+
+def steps(each: Pass, position: int) -> int:
+    """The steps of a pass: the product of the iterations of its loops."""
+    return math.prod(iterations(each, position))
+
+
+def step_period(each: Pass, position: int) -> int:
+    """Cycles from a step of a pass to the next one."""
+    if each.kind == Kind.PRODUCT:
+        slow = iterations(each, position)[0] == 1
+    else:
+        slow = each.out_place >= OutPlace.KEYS
+    return EVERY_OTHER if slow else 1
 
 
 def pass_cycles(each: Pass, position: int, memory: ProgramTiming | None = None) -> int:
@@ -56,8 +71,9 @@ def pass_cycles(each: Pass, position: int, memory: ProgramTiming | None = None) 
 
         (n - 1) * p + 1 + latency + CONTROL
 
-    A product has the latency ``GROUP_OF_PRODUCT + 1 + LANES_OUT``: its last tile has two groups.
-    Values have ``GROUP_OF_VALUE + LANES_OUT``. REDUCED follows if the pass reduces its results, or
+    If the next pass does not wait for the last result, ``follow`` replaces ``1 + latency +
+    CONTROL``. A product has the latency ``GROUP_OF_PRODUCT + 1 + LANES_OUT``: its last tile has two
+    groups. Values have ``GROUP_OF_VALUE + LANES_OUT``. REDUCED follows if the pass reduces its results, or
     stores keys or values. A scalar pass has a step for each head, and the latency SCALAR_OUT; a
     coin takes COIN_BITS.
 
@@ -74,17 +90,14 @@ def pass_cycles(each: Pass, position: int, memory: ProgramTiming | None = None) 
     if each.kind == Kind.SCALAR:
         coin = each.source == Source.COIN
         return (COIN_BITS if coin else each.heads + SCALAR_OUT) + CONTROL
-    period = 1
-    if each.kind == Kind.PRODUCT:
-        inner = position // 16 + 1 if each.blocks_0 == Blocks.SIXTEENTHS else each.count_0
-        period = EVERY_OTHER if inner == 1 else 1
-    elif each.out_place >= OutPlace.KEYS:
-        period = EVERY_OTHER
-    return (steps(each, position) - 1) * period + _last_step(each)
+    return (steps(each, position) - 1) * step_period(each, position) + (
+        each.follow or last_step(each)
+    )
 
 
-def _last_step(each):
-    """Cycles from the last step of a pass to the first step of the pass that follows."""
+def last_step(each: Pass) -> int:
+    """Cycles from the last step of a pass to the first step of a pass that waits for its results.
+    """
     cached, latency = each.out_place >= OutPlace.KEYS, LANES_OUT
     latency += GROUP_OF_PRODUCT + 1 if each.kind == Kind.PRODUCT else GROUP_OF_VALUE
     latency += REDUCED if each.reduction != Reduction.NONE or cached else 0
@@ -106,7 +119,7 @@ def _transfer_cycles(each, position, memory):
         return TRANSFER_START + moved + 1 + CONTROL
     last = TRANSFER_START + memory.latency + (beats - 1) * memory.period // PERIOD + 2 + ARRIVED
     last += UNPACKED if each.packed else 0
-    return last + (_last_step(each) if each.kind == Kind.PRODUCT else 1 + CONTROL)
+    return last + (last_step(each) if each.kind == Kind.PRODUCT else 1 + CONTROL)
 
 
 def token_cycles(

@@ -181,6 +181,10 @@ class Pass:
     addend : int
         Of `Source.ROOT`. Of `Reduction.TOTAL` and `Reduction.PICK`, in its lowest 15 bits:
         results below it count as 0.
+    follow : int
+        Cycles from the last step of this pass to the first step of the one that follows, at least
+        FOLLOW; or 0, if that one waits for the last result. Only between two passes with steps: see
+        `weft.language_core.overlap`.
     transfer : Transfer
         Only of a core with a program memory, as ``program``. A `Transfer.LOAD` or a
         `Transfer.STORE` moves a word in each iteration of the loops 0 and 1. Its address in the
@@ -240,6 +244,7 @@ class Pass:
     unmasked: int = _bits(1)
     source: int = _bits(2)
     addend: int = _bits(32)
+    follow: int = _bits(6)
     transfer: int = _of_transfers(2)
     program: int = _of_transfers(PROGRAM_BITS)
     packed: int = _of_transfers(15, "int4")

@@ -20,6 +20,7 @@ from weft.language_core.config import (
 )
 from weft.language_core.cycles import token_cycles
 from weft.language_core.descriptors import DESCRIPTOR_BYTES, Pass
+from weft.language_core.overlap import overlapped
 from weft.models.errors import ModelError, require
 from weft.models.language_core.image import Image
 from weft.models.language_core.microprogram import MicroProgram, compile_microprogram
@@ -200,8 +201,9 @@ def compile_model(
     if sampled:  # the multipliers are behind the first descriptor, in its word
         multipliers = count * GROUPS_OF_WORD + DESCRIPTOR_BYTES // GROUP_BYTES
         sampler = model.sampler(multipliers)
-    image.replace(0, _packed(passes + sampler))
     check()
+    passes, sampler = overlapped(passes, positions), overlapped(sampler, positions)
+    image.replace(0, _packed(passes + sampler))
     tables = [np.stack([table.base, table.slope], -1) for table in (
         exp_table(), weights.layers[0].silu,
     )]
