@@ -123,14 +123,7 @@ class PassControl(wiring.Component):
         following = Signal(self.descriptor.shape(), reset_less=True)
         arrived = pipeline(m, self.fetch, PORT_B, "arrived")
         aborted, more_prompt, elapsed = Signal(), Signal(), Signal(32)
-        open_ = Signal(range(_OPEN + 1))  # passes whose results are not all stored
-        left, follows = Signal(self.job.follow.shape(), reset_less=True), Signal()
-        m.d.sync += [
-            open_.eq(open_ + self.pass_start - self.ends), left.eq(left - 1),
-            follows.eq((follows | self.steps_done) & ~self.pass_start),
-        ]
-        with m.If(self.steps_done):
-            m.d.sync += left.eq(self.job.follow - FOLLOW)
+        open_, early = self._overlap(m)
         with m.If(arrived):
             m.d.sync += following.eq(self.descriptor)
         with m.If(self.fetch):
@@ -181,7 +174,6 @@ class PassControl(wiring.Component):
                 m.d.comb += [self.pass_start.eq(1), self.fetch.eq(1)]
                 m.next = "RUN"
             with m.State("RUN"):
-                early = follows & (left == 0) & self.job.follow.any()
                 with m.If(early & ~aborted):
                     m.next = "DECODE"
                 with m.Elif(open_ == self.ends):
@@ -197,6 +189,20 @@ class PassControl(wiring.Component):
                 m.d.sync += [elapsed.eq(elapsed), self.cycles.eq(elapsed)]
                 self._end(m, more_prompt, aborted)
         return m
+
+    def _overlap(self, m):
+        """The number of passes whose results are not all stored; and whether the next pass may
+        start before the end of the one that runs.
+        """
+        open_, follows = Signal(range(_OPEN + 1)), Signal()
+        left = Signal(self.job.follow.shape(), reset_less=True)
+        m.d.sync += [
+            open_.eq(open_ + self.pass_start - self.ends), left.eq(left - 1),
+            follows.eq((follows | self.steps_done) & ~self.pass_start),
+        ]
+        with m.If(self.steps_done):
+            m.d.sync += left.eq(self.job.follow - FOLLOW)
+        return open_, follows & (left == 0) & self.job.follow.any()
 
     def _stop(self, m, error):
         m.d.sync += self.error.eq(error)

@@ -391,7 +391,7 @@ class LanguageCore(wiring.Component):
 
     def _port_b(self, m, control, memory, lanes, scales, groups, write, issue, transfers):
         """One user of port B at a time: a pass reads in other cycles than those in which it writes,
-        and `weft.language_core.overlap` holds passes apart.
+        and `weft.models.language_core.overlap` holds passes apart.
 
         The host writes only while no pass runs. Beats of the program memory wait for all others.
         """

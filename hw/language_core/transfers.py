@@ -112,9 +112,9 @@ class WordTransfers(wiring.Component):
         m.d.comb += [product.a.eq(self.row), product.b.eq(self._packed_or(self.row_words, 1))]
         m.d.sync += first.eq(self.program + product.product)
         started = pipeline(m, self.start, product.LATENCY + 1, "started")
-        waits, begin, begun = Signal(), Signal(), Signal()
+        waits, begin, begun, ended = Signal(), Signal(), Signal(), Signal()
         stale = Signal()  # what is open is of a transfer that has failed
-        moves = self.transfer != Transfer.STREAM  # a load or a store, which ends the pass
+        moves = self.transfer != Transfer.STREAM  # a load or a store, which ends its pass
         store = self.transfer == Transfer.STORE
         open_, arrives, read_error = self._reads(m, first, begin & ~store, stale)
         writing, stored, write_error = self._stores(m, first, begin & store, stale)
@@ -122,7 +122,8 @@ class WordTransfers(wiring.Component):
         loaded = pipeline(m, begun & ~store & ~arrives, ARRIVED, "loaded")
         m.d.comb += [
             begin.eq(waits & ~open_ & ~writing & ~self.failed),
-            self.done.eq((waits | begun) & moves & (self.failed | loaded | stored)),
+            ended.eq((waits | begun) & (self.failed | loaded | stored)),
+            self.done.eq(ended & moves),
         ]
         with m.If(started):
             m.d.sync += waits.eq(1)
@@ -134,7 +135,7 @@ class WordTransfers(wiring.Component):
             m.d.sync += stale.eq(1)
         with m.If(begin):
             m.d.sync += begun.eq(1)
-        with m.Elif(self.done | self.start):
+        with m.Elif(ended | self.start):
             m.d.sync += begun.eq(0)
         with m.If(self.start):
             m.d.sync += self.failed.eq(0)

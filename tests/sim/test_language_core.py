@@ -222,17 +222,58 @@ def test_abort_and_a_text_after_it(core):
     assert core.run([3], 8).tokens == golden_text(weights, [3], 8)
 
 
+def test_abort_while_passes_overlap(core):
+    """In the first layer; the results on their way do not reach the text that starts after it."""
+    weights = quantized()
+    _load(core, program_of(weights))
+    expected = golden_text(weights, [3], 2)
+    for cycle in range(20, 420, 5):
+        stopped = core.run([3], 48, abort=cycle)
+        assert (stopped.error, stopped.tokens) == (CoreError.ABORTED, [])
+        assert core.run([3], 2).tokens == expected, cycle
+
+
 def test_abort_while_a_token_waits(core):
     _load(core, program_of(quantized()))
     stopped = core.run([3], 48, abort=9000, stall=1 << 30)
     assert (stopped.error, stopped.tokens, stopped.simulated) == (CoreError.ABORTED, [], 9001)
 
 
-def test_a_word_without_a_descriptor_is_an_error(core):
-    _load(core, program_of(quantized()))
-    core.write(bytes(8), first=16 * 4)  # of the fifth word
+@pytest.mark.parametrize("word", [4, 6, 9])
+def test_a_word_without_a_descriptor_is_an_error(core, word):
+    """Also while a pass before it is not done, as before all of these words; then a text."""
+    weights = quantized()
+    program = program_of(weights)
+    assert program.passes[word - 1].follow
+    _load(core, program)
+    core.write(bytes(8), first=16 * word)
     text = core.run([3], 8)
     assert (text.finished, text.error, text.tokens) == (True, CoreError.KIND, [])
+    core.write(program.passes[word].pack(), first=16 * word)
+    assert core.run([3], 8).tokens == golden_text(weights, [3], 8)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(12))
+def test_models_of_random_shapes(core, seed):
+    """Each has other numbers of steps, so its passes overlap in another way."""
+    rng = np.random.default_rng(seed)
+    head = int(rng.choice([8, 16, 32]))
+    kv_heads = int(rng.choice([n for n in (1, 2, 3, 4) if n * head % 16 == 0 and n * head <= 64]))
+    heads = kv_heads * int(rng.choice([n for n in (1, 2, 3, 4) if n * kv_heads * head <= 96]))
+    shape = Shape(
+        dim=heads * head, layers=int(rng.integers(1, 3)), heads=heads, kv_heads=kv_heads,
+        hidden=int(rng.integers(1, 90)), vocab=8 * int(rng.integers(1, 10)),
+        positions=16 * int(rng.integers(1, 4)),
+    )
+    weights = quantized(shape, seed, tied=bool(seed % 2))
+    program = program_of(weights)
+    _load(core, program)
+    prompt = rng.integers(0, shape.vocab, 2).tolist()
+    _check(core, weights, program, prompt, shape.positions)
+    how = sampling(5, 0, weights.logit_bits)
+    _choose(core, program, how)
+    _check(core, weights, program, prompt, shape.positions, how, seed + 1)
 
 
 WORDS = replace(SMALL, vocab=304)  # a multiple of the columns; `pieces` needs 286

@@ -28,6 +28,7 @@ SCALED_WORDS = 4  # words of int4 that share a beat of scales: one for each colu
 CODE_BEATS = WORD_BEATS // 2  # of the codes of a word
 PROGRAM_BITS = 20  # of the number of a word in the program memory
 TEXT_TOKENS = 1024  # of the memory for the text, on a board: a block RAM
+_PASSES = 2  # another layout or meaning of the descriptors is another number
 _LIMITS = {"words": (16, 4096), "groups": (16, 4096), "side_groups": (4, 1024)}
 _MICRO_LIMITS = {"words": (16, 1024), "groups": (16, 128), "side_groups": (4, 512)}
 _MICRO_COLUMNS = 4  # of a core with a microprogram; each has one product in a cycle
@@ -149,11 +150,13 @@ class LanguageCoreConfig:
 
     @property
     def hash(self) -> int:
-        """32-bit hash of all fields, which the core has in a register on a board."""
+        """32-bit hash of all fields and of the list: a register of the core on a board."""
         fields = dataclasses.asdict(self) | {"kind": self.kind}
         for name in ("program_words", "int4"):  # a core without it has no such register either
             if not fields[name]:
                 del fields[name]
+        if not self.microprogram:
+            fields["passes"] = _PASSES
         text = json.dumps(fields, sort_keys=True)
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little")
 

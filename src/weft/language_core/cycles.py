@@ -73,9 +73,9 @@ def pass_cycles(each: Pass, position: int, memory: ProgramTiming | None = None) 
 
     If the next pass does not wait for the last result, ``follow`` replaces ``1 + latency +
     CONTROL``. A product has the latency ``GROUP_OF_PRODUCT + 1 + LANES_OUT``: its last tile has two
-    groups. Values have ``GROUP_OF_VALUE + LANES_OUT``. REDUCED follows if the pass reduces its results, or
-    stores keys or values. A scalar pass has a step for each head, and the latency SCALAR_OUT; a
-    coin takes COIN_BITS.
+    groups. Values have ``GROUP_OF_VALUE + LANES_OUT``. REDUCED follows if the pass reduces its
+    results, or stores keys or values. A scalar pass has a step for each head, and the latency
+    SCALAR_OUT; a coin takes COIN_BITS.
 
     A transfer of n words starts its first burst TRANSFER_START cycles after its pass, and its last
     beat comes `ProgramTiming.latency` cycles and 8 n - 1 periods of a beat later. Then the step of

@@ -184,7 +184,7 @@ class Pass:
     follow : int
         Cycles from the last step of this pass to the first step of the one that follows, at least
         FOLLOW; or 0, if that one waits for the last result. Only between two passes with steps: see
-        `weft.language_core.overlap`.
+        `weft.models.language_core.overlap`.
     transfer : Transfer
         Only of a core with a program memory, as ``program``. A `Transfer.LOAD` or a
         `Transfer.STORE` moves a word in each iteration of the loops 0 and 1. Its address in the

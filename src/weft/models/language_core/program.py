@@ -20,10 +20,10 @@ from weft.language_core.config import (
 )
 from weft.language_core.cycles import token_cycles
 from weft.language_core.descriptors import DESCRIPTOR_BYTES, Pass
-from weft.language_core.overlap import overlapped
 from weft.models.errors import ModelError, require
 from weft.models.language_core.image import Image
 from weft.models.language_core.microprogram import MicroProgram, compile_microprogram
+from weft.models.language_core.overlap import overlapped
 from weft.models.language_core.passes import Layout, ModelPasses
 from weft.network_core.cycles.memory import ProgramTiming
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import zip_longest
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from weft.language_core.latencies import (
     MAXIMUM_OUT,
     PARAMETER_ISSUE,
     PORT_B,
+    READ,
     SIDE_READ,
 )
 
@@ -51,7 +53,7 @@ def overlapped(passes: Sequence[Pass], positions: int) -> list[Pass]:
         raise ValueError("passes must have no follow")
     found: list[Pass] = []
     running: list[_Running] = []
-    for each, following in zip(passes, [*passes[1:], None], strict=True):
+    for each, following in zip_longest(passes, passes[1:]):
         gap = 0
         if following is not None and _may_follow(each, following):
             running = running or [
@@ -155,7 +157,7 @@ class _Times:
         self.writes, self.stores = {}, np.zeros(0, int)
         if each.out_place >= OutPlace.KEYS:
             shift = 3 if each.out_place == OutPlace.KEYS else 4
-            self.writes["main"] = results + 1 + PORT_B, out + (position >> shift)
+            self.writes["main"] = results + 2 + PORT_B - READ, out + (position >> shift)
             self.stores = results + 1
         else:
             self.writes["activations"] = results, out

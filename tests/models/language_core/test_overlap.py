@@ -1,0 +1,202 @@
+"""Passes that overlap: each cycle of a token, with every read, every write and port B."""
+
+import itertools
+from collections import Counter, defaultdict
+from dataclasses import replace
+
+import pytest
+from language_programs import SDRAM_CORE, SHAPE, program_of, quantized
+
+from weft.golden.language import Shape
+from weft.language_core.config import LanguageCoreConfig
+from weft.language_core.cycles import last_step, pass_cycles
+from weft.language_core.descriptors import (
+    Blocks,
+    Factor,
+    Kind,
+    Operand,
+    OutPlace,
+    Pass,
+    Reduction,
+    Transfer,
+)
+from weft.language_core.latencies import (
+    DSP_MULTIPLIER,
+    LANES_OUT,
+    MEMORY_READ,
+    PARAMETER_ISSUE,
+    PORT_B,
+    READ,
+    TABLE_OUT,
+    TREE,
+)
+from weft.models.language_core.overlap import overlapped
+
+SHAPES = [
+    SHAPE,
+    Shape(dim=64, layers=1, heads=8, kv_heads=4, hidden=20, vocab=24, positions=32),
+    Shape(dim=48, layers=1, heads=3, kv_heads=1, hidden=64, vocab=16, positions=32),
+    Shape(dim=64, layers=1, heads=2, kv_heads=2, hidden=33, vocab=16, positions=48),
+    Shape(dim=16, layers=1, heads=1, kv_heads=1, hidden=8, vocab=8, positions=16),
+]
+STORIES = Shape(dim=64, layers=5, heads=8, kv_heads=4, hidden=172, vocab=512, positions=256)
+
+
+def _steps(each, position):
+    """The cycle of each step, its addresses in both memories, and whether its tile ends."""
+    counts = [getattr(each, f"count_{n}") for n in range(5)]
+    for n in range(2):
+        if kind := getattr(each, f"blocks_{n}"):
+            counts[n] = position // (8 if kind == Blocks.EIGHTHS else 16) + 1
+    product = each.kind == Kind.PRODUCT
+    slow = counts[0] == 1 if product else each.out_place >= OutPlace.KEYS
+    steps = itertools.product(*(range(count) for count in reversed(counts)))
+    for number, indices in enumerate(steps):
+        operand, main = (
+            getattr(each, name) + sum(
+                n * getattr(each, f"{name}_{level}")
+                for level, n in enumerate(reversed(indices))
+            ) for name in ("operand", "main")
+        )
+        yield number * (2 if slow else 1), operand, main, indices[-1] == counts[0] - 1
+
+
+class _Token:
+    """The cycles of all passes of a token; ``faults`` are the rules that are broken, by pass."""
+
+    def __init__(self, passes, position):
+        self.position = position
+        self.ready = {}  # when the latest write of a place can be read
+        self.port_b = defaultdict(list)  # passes that use it in a cycle
+        self.faults = []
+        now, last_group, kept = 0, -1000, -1000
+        for number, each in enumerate(passes):
+            self.number = number
+            if each.kind == Kind.SCALAR:
+                last_group, kept = -1000, -1000
+            else:
+                self._rule("job of the steps", now - 1 >= kept)
+                product = each.kind == Kind.PRODUCT
+                fed = READ + (DSP_MULTIPLIER + TREE + 1 if product else 0)
+                kept = now + max(fed, PORT_B + 1)  # its fields are copied, the next one is there
+                self._rule("job of the groups", now + fed - 1 > last_group)
+                self.port_b[now - 1].append(number)  # the next descriptor
+                last_group = self._pass(each, now, fed)
+            now += pass_cycles(replace(each, transfer=Transfer.NONE), position)
+        self.faults += [
+            (users[0], "port B") for users in self.port_b.values() if len(users) > 1
+        ]
+
+    def _rule(self, name, kept):
+        if not kept:
+            self.faults.append((self.number, name))
+
+    def _read(self, cycle, *place):
+        self._rule(place[0], self.ready.get(place, -1000) <= cycle)
+
+    def _pass(self, each, start, fed):
+        """Reads and writes of a pass; the entry of its last group."""
+        product, entries = each.kind == Kind.PRODUCT, []
+        for at, operand, main, ends in _steps(each, self.position):
+            step = start + at
+            for place in range(operand, operand + 4) if product else [operand]:
+                self._read(step + 1, "activations", place)
+            if product:
+                self._read(step + 1, "main", main)
+                entries += [step + fed, step + fed + 1] if ends else []
+            else:
+                entries.append(step + fed)
+        inner = 2 if product else each.count_0
+        middle = len(entries) // each.heads // inner
+        for number, entry in enumerate(entries):
+            head = number // inner // middle
+            self._group(each, number, head, (
+                number % inner, number // inner % middle, head,
+            ), entry, number == (head + 1) * inner * middle - 1)
+        return entries[-1]
+
+    def _group(self, each, number, head, indices, entry, ends):
+        result = entry + LANES_OUT
+        out = each.out + sum(
+            n * getattr(each, f"out_{level}") for level, n in enumerate(indices)
+        )
+        if each.lane_operand in (Operand.EXP, Operand.DISTANCE):
+            self._read(entry + 1, "maximum", head)
+        if each.factor == Factor.SIDE:
+            self._read(entry + TABLE_OUT - MEMORY_READ, "side", each.side + number)
+        if each.residual:
+            self._read(result - 2 - MEMORY_READ, "side", each.side + number)
+        if each.factor == Factor.PARAMETER or each.lane_operand in (Operand.PAIR, Operand.BYTE):
+            self.port_b[entry + PARAMETER_ISSUE].append(self.number)
+        if each.out_place >= OutPlace.KEYS:
+            out += self.position // (8 if each.out_place == OutPlace.KEYS else 16)
+            self.port_b[result + 1].append(self.number)
+            self.ready["main", out] = result + 1 + PORT_B - READ + 2
+        else:
+            self.ready["activations", out] = result + 1
+        if each.out_place == OutPlace.BOTH:
+            self.ready["side", each.side + number] = result + 1
+        if each.reduction == Reduction.MAXIMUM and ends:
+            self.ready["maximum", head] = result + 3
+
+
+def _positions(count):
+    return [n for n in range(count) if n % 8 in (0, 7)]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("config, least", [(LanguageCoreConfig(), 10), (SDRAM_CORE, 3)], ids=[
+    "alone", "sdram",
+])
+def test_nothing_is_read_before_it_is_written(shape, config, least):
+    program = program_of(quantized(shape), config=config)
+    for passes in (program.passes, program.sampler):
+        for position in _positions(shape.positions):
+            assert _Token(passes, position).faults == []
+    assert sum(each.follow > 0 for each in program.passes) >= least * shape.layers
+
+
+def test_a_model_of_the_shape_of_stories260k():
+    program = program_of(quantized(STORIES), config=LanguageCoreConfig())
+    for position in (0, 8, 16, 127, 255):
+        assert _Token(program.passes, position).faults == []
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_no_pass_could_start_earlier(shape):
+    """A cycle earlier, a rule is broken at a position; and passes save five cycles on average."""
+    program = program_of(quantized(shape), config=LanguageCoreConfig())
+    rules, saved = Counter(), 0
+    for number, each in enumerate(program.passes):
+        if not each.follow:
+            continue
+        saved += last_step(each) - each.follow
+        if each.follow == 4:
+            continue  # the control is not faster
+        early = list(program.passes)
+        early[number] = replace(each, follow=each.follow - 1)
+        faults = {
+            rule for position in _positions(shape.positions)
+            for place, rule in _Token(early, position).faults
+        }
+        assert faults, number
+        rules.update(faults)
+    assert {"activations", "port B"} <= {*rules}
+    assert saved > 5 * sum(each.follow > 0 for each in program.passes)
+
+
+def test_passes_that_wait():
+    """A scalar pass, a total, a token and the words of a program memory: for the last result."""
+    program = program_of(quantized(), config=SDRAM_CORE)
+    for each, following in itertools.pairwise(program.passes):
+        if each.follow:
+            assert Kind.SCALAR not in (each.kind, following.kind)
+            assert each.reduction in (Reduction.NONE, Reduction.MAXIMUM)
+            assert Transfer.STREAM not in (each.transfer, following.transfer)
+    assert program.passes[-1].follow == 0
+
+
+def test_a_list_has_no_follow_before():
+    with pytest.raises(ValueError, match="passes must have no follow"):
+        overlapped([Pass(kind=Kind.VECTOR, follow=4)], 16)
+    assert overlapped([], 16) == []
