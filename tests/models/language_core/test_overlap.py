@@ -186,6 +186,28 @@ def test_no_pass_could_start_earlier(shape):
     assert saved > 5 * sum(each.follow > 0 for each in program.passes)
 
 
+_APPEND = {"kind": Kind.VECTOR, "operand_0": 1, "out": 40, "out_place": OutPlace.KEYS}
+_SCALED = {"kind": Kind.VECTOR, "factor": Factor.PARAMETER, "operand": 64, "operand_0": 1}
+
+
+@pytest.mark.parametrize("count", [1, 2, 4, 8, 12])
+@pytest.mark.parametrize("following, rules", [
+    (_SCALED | {"count_0": 3}, {"port B"}), (_SCALED | {"count_0": 16}, {"port B"}),
+    ({"kind": Kind.PRODUCT, "count_0": 3, "main": 40, "operand": 64}, {"main", "port B"}),
+    ({"kind": Kind.PRODUCT, "main": 41, "operand": 64}, {"port B"}),
+])
+def test_a_pass_after_one_that_stores_keys(count, following, rules):
+    """A parameter is read in no cycle of a store; a key is read after its store."""
+    passes = [Pass(**_APPEND, count_0=count), Pass(**following, out=100, out_0=1)]
+    append, last = overlapped(passes, 16)
+    assert _Token([append, last], 0).faults == []
+    early = _Token([replace(append, follow=(append.follow or last_step(append)) - 1), last], 0)
+    assert append.follow == 4 or {rule for _, rule in early.faults} <= rules | {
+        "job of the steps", "job of the groups",
+    }
+    assert append.follow == 4 or early.faults
+
+
 def test_passes_that_wait():
     """A scalar pass, a total, a token and the words of a program memory: for the last result."""
     program = program_of(quantized(), config=SDRAM_CORE)
