@@ -208,15 +208,20 @@ def test_a_pass_after_one_that_stores_keys(count, following, rules):
     assert append.follow == 4 or early.faults
 
 
-def test_passes_that_wait():
-    """A scalar pass, a total, a token and the words of a program memory: for the last result."""
-    program = program_of(quantized(), config=SDRAM_CORE)
-    for each, following in itertools.pairwise(program.passes):
-        if each.follow:
-            assert Kind.SCALAR not in (each.kind, following.kind)
-            assert each.reduction in (Reduction.NONE, Reduction.MAXIMUM)
-            assert Transfer.STREAM not in (each.transfer, following.transfer)
-    assert program.passes[-1].follow == 0
+@pytest.mark.parametrize("first, second", [
+    *(({"reduction": each}, {}) for each in Reduction if each > Reduction.MAXIMUM),
+    ({"residual": 1}, {}), ({"last": 1}, {}), ({}, {"emitting": 1}),
+    ({"kind": Kind.SCALAR}, {}), ({}, {"kind": Kind.SCALAR}),
+    ({"kind": Kind.PRODUCT, "transfer": Transfer.STREAM}, {}),
+    ({}, {"kind": Kind.PRODUCT, "transfer": Transfer.STREAM}),
+])
+def test_passes_that_wait(first, second):
+    """For what no pass has stored, or when the steps of one come, or the control needs the end."""
+    one, other = ({"kind": Kind.VECTOR, "count_0": 9, **each} for each in (first, second))
+    plain = {"kind": Kind.VECTOR, "count_0": 9}
+    assert [each.follow for each in overlapped([Pass(**plain), Pass(**plain)], 16)] == [21, 0]
+    passes = overlapped([Pass(**one), Pass(**other)], 16)
+    assert [each.follow for each in passes] == [0, 0]
 
 
 def test_a_list_has_no_follow_before():
