@@ -39,7 +39,12 @@ SHAPES = [
     Shape(dim=64, layers=1, heads=2, kv_heads=2, hidden=33, vocab=16, positions=48),
     Shape(dim=16, layers=1, heads=1, kv_heads=1, hidden=8, vocab=8, positions=16),
 ]
-SHAPE_NAMES = [f"dim {shape.dim}, heads of {shape.head_dim}" for shape in SHAPES]
+EACH_SHAPE = pytest.mark.parametrize("shape", [
+    pytest.param(
+        shape, id=f"dim {shape.dim}, heads of {shape.head_dim}",
+        marks=() if number in (1, 4) else pytest.mark.slow,
+    ) for number, shape in enumerate(SHAPES)
+])
 STORIES = Shape(dim=64, layers=5, heads=8, kv_heads=4, hidden=172, vocab=512, positions=256)
 
 
@@ -145,7 +150,7 @@ def _positions(count):
     return [n for n in range(count) if n % 8 in (0, 7)]
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=SHAPE_NAMES)
+@EACH_SHAPE
 @pytest.mark.parametrize("config, least", [(LanguageCoreConfig(), 10), (SDRAM_CORE, 3)], ids=[
     "alone", "sdram",
 ])
@@ -163,7 +168,7 @@ def test_a_model_of_the_shape_of_stories260k():
         assert _Token(program.passes, position).faults == []
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=SHAPE_NAMES)
+@EACH_SHAPE
 def test_no_pass_could_start_earlier(shape):
     """A cycle earlier, a rule is broken at a position; and passes save five cycles on average."""
     program = program_of(quantized(shape), config=LanguageCoreConfig())
