@@ -10,6 +10,7 @@ from weft.language_core.descriptors import (
     LEVELS,
     Blocks,
     CoreError,
+    Kind,
     OutPlace,
     ParameterPlace,
     Transfer,
@@ -88,6 +89,8 @@ class PassControl(wiring.Component):
         First group of parameters and of results, at this position and of this token.
     pass_start : Out, 1 bit
         Pulse.
+    steps_start : Out, 1 bit
+        The same of a pass that has steps; a register, because so many others wait for it.
     steps_done : In, 1 bit
         Pulse: the last step of a pass that has steps.
     ends : In, 2 bits
@@ -115,7 +118,8 @@ class PassControl(wiring.Component):
             "fetch": Out(1), "fetch_word": Out(12), "descriptor": In(fields),
             "job": Out(fields), "further": Out(data.ArrayLayout(12, LEVELS)),
             "parameter": Out(16), "out": Out(12),
-            "pass_start": Out(1), "steps_done": In(1), "ends": In(2), "best": In(16),
+            "pass_start": Out(1), "steps_start": Out(1), "steps_done": In(1), "ends": In(2),
+            "best": In(16),
         })
 
     def elaborate(self, platform):
@@ -169,9 +173,11 @@ class PassControl(wiring.Component):
                     m.next = "END"
                 with m.Else():
                     self._load(m, following)
+                    m.d.sync += self.steps_start.eq(following.kind != Kind.SCALAR)
                     m.next = "START"
             with m.State("START"):
                 m.d.comb += [self.pass_start.eq(1), self.fetch.eq(1)]
+                m.d.sync += self.steps_start.eq(0)
                 m.next = "RUN"
             with m.State("RUN"):
                 with m.If(early & ~aborted):

@@ -156,8 +156,7 @@ class LanguageCore(wiring.Component):
         m.submodules.steps = steps = LoopNest(
             levels=LEVELS, count_bits=12, addresses={"main": 12, "operand": 12}
         )
-        product, scalar = job.kind == Kind.PRODUCT, job.kind == Kind.SCALAR
-        start = control.pass_start & ~scalar
+        product, start = job.kind == Kind.PRODUCT, control.steps_start
         waits = Signal()
         step = Signal()
         every_other = Mux(product, control.further[0] == 0, job.out_place >= OutPlace.KEYS)
