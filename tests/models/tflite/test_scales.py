@@ -342,3 +342,33 @@ def test_the_scale_of_the_bias_of_a_fully_connected_layer(bias, refused, dtype):
     if refused:
         with pytest.raises(RuntimeError, match="failed to allocate tensors"):
             micro(data, [np.zeros((1, 4), dtype)])
+
+
+@pytest.mark.parametrize("off, refused", [(9e-6, False), (1.1e-5, True), (-1.1e-5, True)])
+@pytest.mark.parametrize("kind", ["int8", "int16"])
+def test_the_scale_of_the_bias_of_an_svdf(kind, off, refused):
+    """TFLite Micro takes 1e-5, which is small for a state of int8, and large for one of int16."""
+    state, time = 3 / np.iinfo(kind).max, 1 / np.iinfo(kind).max
+    bias = state * time + off
+    tensors = {
+        "x": T((1, 4), scale=0.05), "f": T(data=np.ones((3, 4), np.int8), scale=0.01),
+        "t": T(data=np.ones((3, 2), kind), scale=time), "y": T((1, 3), scale=0.1),
+        "b": T(data=np.ones(3, np.int32), scale=bias),
+        "s": T((1, 6), kind, scale=state, variable=True),
+    }
+    options = "SVDFOptions", {"rank": 1, "fusedActivationFunction": 1}
+    data = build(tensors, [("SVDF", ["x", "f", "t", "b", "s"], ["y"], options)], ["x"], ["y"])
+    graph, x = load(data, "net"), np.zeros((1, 4), np.int8)
+    if not refused:
+        assert same([run_graph(in_mode(graph, "tflite"), [x])[graph.outputs[0]]], micro(data, [x]))
+        return
+    scales = [str(np.float32(scale)) for scale in (state, time, bias)]
+    text = (
+        "net: operator 0 (SVDF, 'y'): TFLite Micro refuses it: the scale of the bias must be near"
+        f" state_scale * time_scale: abs({scales[0]} * {scales[1]} - {scales[2]}) must be below"
+        " 1e-05; a Config with requantize = 'single' computes it"
+    )
+    with rejects(ModelError, text):
+        in_mode(graph, "tflite")
+    with pytest.raises(RuntimeError, match="failed to allocate tensors"):
+        micro(data, [x])

@@ -6,8 +6,8 @@ refuses in the mode of a runtime what this runtime refuses. TFLite Micro has no 
 those of int8, raised by 128.
 
 Sources: TFLite Micro, ``kernel_util.cc``, ``pooling_common.cc``, ``concatenation.cc``,
-``pad_common.cc``, ``reduce_common.cc``, ``softmax_common.cc``, ``logistic_common.cc``, ``tanh.cc``;
-LiteRT, its kernels of the same names; XNNPACK, ``subgraph/*.c``.
+``pad_common.cc``, ``reduce_common.cc``, ``softmax_common.cc``, ``logistic_common.cc``,
+``svdf_common.cc``, ``tanh.cc``; LiteRT, its kernels of the same names; XNNPACK, ``subgraph/*.c``.
 """
 
 import math
@@ -27,6 +27,7 @@ BYTES = frozenset({"int8", "uint8"})
 QUANTIZED = BYTES | {"int16"}
 NEAR = float(np.float32(1e-6))  # a difference of scales that TFLite Micro's pools take
 FAR = 0.02  # steps of a result that the scale of a bias may be wrong by
+SVDF_FAR = 1e-5  # what the scale of the bias of an SVDF may be wrong by, whatever its size
 PAIR, LOG2 = 1e-3, 6.9e-4  # relative tolerances of the scale of a function
 
 # Types for which inputs and outputs must have equal scales and zero points.
@@ -113,6 +114,8 @@ def _micro(graph, operator):
         broken := _far_bias(graph, operator)
     ):
         return broken
+    if operator.name == "SVDF" and kind == "int8" and graph.present(operator, 3):
+        return _far_svdf_bias(graph, operator)
     if kind in MICRO.get(operator.name, ()):
         return _unequal(graph, operator, NEAR if operator.name.endswith("POOL_2D") else 0)
     raised = 128 if kind == "uint8" else 0
@@ -152,6 +155,18 @@ def _far_bias(graph, operator):
     return (
         f"the scale of the bias must be near x_scale * w_scale: abs({x_scale} * {w_scale} -"
         f" {bias}) / {y_scale} must be at most {FAR}"
+    )
+
+
+def _far_svdf_bias(graph, operator):
+    """The broken rule of an SVDF with a bias, or None. Source: TFLite Micro, ``PrepareSvdf``."""
+    time, bias, state = (_parameters(graph.input(operator, n))[0] for n in (2, 3, 4))
+    if abs(bias - state * time) < SVDF_FAR:
+        return None
+    state_scale, time_scale, bias_scale = (str(np.float32(scale)) for scale in (state, time, bias))
+    return (
+        "the scale of the bias must be near state_scale * time_scale:"
+        f" abs({state_scale} * {time_scale} - {bias_scale}) must be below {SVDF_FAR}"
     )
 
 
