@@ -7,11 +7,12 @@ import pytest
 from graph_runner import run_graph
 from graphs import chain, fully_connected, graph_of, tensor
 from products import integers
+from rejects import rejects
 
 from weft.config import Config
 from weft.host.accelerator import AcceleratorError
 from weft.host.emulated import GoldenTransport
-from weft.host.transport import TransportTimeout
+from weft.host.transport import TransportClosed, TransportTimeout
 from weft.models import kernels
 from weft.models.compiler import compile_graph
 from weft.models.errors import ModelError
@@ -274,3 +275,18 @@ def test_inferences_of_a_recurrent_layer(monkeypatch, has_state):
         y = session(x)
         assert transport.sends == (4 if has_state else 2)
     np.testing.assert_array_equal(y, 4 * (x + has_state))
+
+
+def test_a_closed_session_runs_nothing(graph):
+    """Nor a network without a product, which needs no connection."""
+    tensors = [tensor((1, 6)), tensor((1, 6))]
+    host = Host(
+        operator="r", name="r", position=(0,), inputs=(0,), outputs=(1,), kernel="reshape",
+        attributes={"shape": (1, 6)}, reason="",
+    )
+    for network, x in ((graph, random(1, 20)), (graph_of([host], tensors), random(1, 6))):
+        session = opened(network)
+        session(x)
+        session.close()
+        with rejects(TransportClosed, "the transport is closed"):
+            session(x)

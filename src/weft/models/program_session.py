@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from weft.hints import visible
+from weft.host.transport import TransportClosed
 from weft.models.errors import ModelError
 from weft.models.execution import InferenceOutcome, KernelRun, RecurrentRun
 from weft.models.ir import Tensor
@@ -119,6 +120,7 @@ class ProgramSession:
 
     def __init__(self, program):
         self.program = program
+        self._closed = False
         self._lock = threading.Lock()  # calls of threads wait for each other
         self._states = self._initial()  # values of variables, by `State.before`
 
@@ -129,8 +131,8 @@ class ProgramSession:
         self.close()
 
     def close(self) -> None:
-        """Release the core."""
-        raise NotImplementedError
+        """Release the core: each later call raises TransportClosed."""
+        self._closed = True
 
     def reset(self) -> None:
         """Give all variables and states of operators their initial values."""
@@ -159,6 +161,8 @@ class ProgramSession:
         Only an operator that another runtime computes may have advanced.
         """
         with self._lock:
+            if self._closed:  # some programs, and models of cores, need no connection
+                raise TransportClosed("the transport is closed")
             states, kept = self._states, [(run, dict(run.state)) for run in self._kept()]
             try:
                 yield

@@ -95,6 +95,7 @@ class Session(ProgramSession):
 
     def close(self) -> None:
         """Close the transport."""
+        super().close()
         self._accelerator.close()
 
     def __call__(

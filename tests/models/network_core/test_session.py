@@ -10,6 +10,7 @@ from network_cores import network_core_config
 from rejects import rejects
 
 from weft.host.recovery import AcceleratorError
+from weft.host.transport import TransportClosed
 from weft.models.errors import ModelError
 from weft.models.network_core.compiler import compile_network_core
 from weft.models.network_core.runners import GoldenRunner
@@ -214,3 +215,12 @@ def test_rejects_a_runner_without_a_core(graph, runner):
 def test_rejects_a_wrong_batch(graph, batch):
     with rejects(ModelError, f"batch must be an integer in 1..65535, not {batch!r}"):
         compile_network_core(graph, target_of(CHIP), batch=batch)
+
+
+def test_a_closed_session_runs_nothing(graph):
+    """The golden core has no connection, which would refuse it."""
+    session = compile_network_core(graph, target_of(CHIP)).open("golden")
+    session(inputs())
+    session.close()
+    with rejects(TransportClosed, "the transport is closed"):
+        session(inputs())

@@ -107,6 +107,7 @@ class NetworkCoreSession(ProgramSession):
 
     def close(self) -> None:
         """Close the runner."""
+        super().close()
         self._runner.close()
 
     def __call__(
