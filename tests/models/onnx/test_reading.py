@@ -223,3 +223,31 @@ def test_a_model_without_outputs():
     model = small()
     del model.graph.output[:]
     rejects(model, "outputs must be at least 1, not 0")
+
+
+SCALE, ZERO = np.float32(0.1), np.int8(0)
+
+
+@pytest.mark.parametrize("kind, inputs, place", [
+    ("QuantizeLinear", ["f", SCALE, ZERO], 1), ("DequantizeLinear", ["x", SCALE, ZERO], 1),
+    *(("QLinearConv", ["x", SCALE, ZERO, np.ones((4, 3, 3, 3), np.int8), SCALE, ZERO, SCALE, ZERO],
+       place) for place in (1, 4, 6)),
+    ("QLinearMatMul", ["x", SCALE, ZERO, np.ones((5, 2), np.int8), SCALE, ZERO, SCALE, ZERO], 6),
+    ("QLinearAdd", ["x", SCALE, ZERO, "x", SCALE, ZERO, SCALE, ZERO], 4),
+    ("QLinearConcat", [SCALE, ZERO, "x", SCALE, ZERO], 3),
+    ("QLinearGlobalAveragePool", ["x", SCALE, ZERO, SCALE, ZERO], 3),
+    ("MatMulIntegerToFloat", ["x", np.ones((5, 2), np.int8), SCALE, SCALE], 3),
+])
+@pytest.mark.parametrize("scale", [np.inf, -np.inf, np.nan])
+def test_rejects_a_scale_that_is_not_finite(kind, inputs, place, scale):
+    b = Builder()
+    b.input("x", (1, 3, 5, 5), np.int8)
+    b.input("f", (1, 3, 5, 5))
+    b.constant(np.float32(scale), "wrong")
+    domain = "" if kind.endswith(("zeLinear", "Conv", "QLinearMatMul")) else "com.microsoft"
+    axis = {"axis": 1} if kind == "QLinearConcat" else {}
+    y = b.node(kind, *inputs[:place], "wrong", *inputs[place + 1:], domain=domain, **axis)
+    rejects(
+        b.model(y), f"node {y[:-2]} ({kind}): scales in wrong must be finite, not {scale};"
+        " quantize the network again",
+    )

@@ -185,6 +185,17 @@ FOLDED = {
     "Reshape", "ScatterElements", "ScatterND", "Sign", "Slice", "Split", "Sqrt", "Squeeze", "Sub",
     "Tile", "Transpose", "Trilu", "Unsqueeze", "Where", "Xor",
 }
+# Places of the scales among the inputs; those of QLinearConcat depend on their number.
+_SCALES = {
+    **dict.fromkeys(("DequantizeLinear", "QuantizeLinear"), (1,)),
+    **dict.fromkeys((
+        "QLinearAveragePool", "QLinearGlobalAveragePool", "QLinearLeakyRelu", "QLinearSigmoid",
+        "QLinearSoftmax",
+    ), (1, 3)),
+    **dict.fromkeys(("QLinearAdd", "QLinearConv", "QLinearMatMul", "QLinearMul"), (1, 4, 6)),
+    "DynamicQuantizeMatMul": (2,), "MatMulIntegerToFloat": (2, 3), "QAttention": (3, 4),
+    "QGemm": (1, 4, 7),
+}
 OPTIONAL = {"BatchNormalization", "Dropout", "LayerNormalization", "MaxPool"}  # outputs after one
 MIN_FOLDED_BYTES = 1 << 24  # folding may make constants of this size, or of four times the file's
 
@@ -313,10 +324,24 @@ class Source:
                 f"{self.file}: node {name} ({node.op_type}) reads {missing[0]}, which no node "
                 "before it computes"
             )
+        self._check_scales(proto, name)
         return OnnxOperator(
             index, node.op_type, node.domain, name, tuple(proto.input), tuple(proto.output),
             attributes_of(proto, self.file, name), proto, captured, self.kinds[index],
         )
+
+    def _check_scales(self, node, name):
+        """Raise ModelError for a constant scale that is infinite or NaN."""
+        places = _SCALES.get(node.op_type, ())
+        if node.op_type == "QLinearConcat":
+            places = range(0, len(node.input), 3)
+        for tensor in (node.input[place] for place in places if place < len(node.input)):
+            value = self.constants.get(tensor)
+            if value is not None and value.dtype.kind == "f" and not np.isfinite(value).all():
+                raise ModelError(
+                    f"{self.file}: node {name} ({node.op_type}): scales in {tensor} must be finite,"
+                    f" not {value[~np.isfinite(value)][0]}; quantize the network again"
+                )
 
     def _add(self, operator):
         """Add an operator, or what replaces it: an alias, constants, or other operators."""
