@@ -1,18 +1,23 @@
 """Rules of the pins of an SDRAM, and the proof bench of its controller, with shortened timing."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 from unittest.mock import patch
 
 from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from verif.formal.bench import FormalBench
 from verif.formal.rules import Rules
 from weft import sdram
-from weft.hw.sdram.controller import SdramController
+from weft.hw.dma.axi import Axi4
+from weft.hw.sdram import phase
+from weft.hw.sdram.controller import SdramController, SdramPins
 from weft.hw.sdram.scheduler import Command
-from weft.sdram import SdramChip, SdramTiming
+from weft.sdram import SdramChip, SdramPhase, SdramTiming
 
-__all__ = ["SdramRules", "sdram_bench"]
+__all__ = ["SdramRules", "phase_bench", "sdram_bench"]
 
 BANKS = 2
 CLOSE = 16  # cycles between a refresh that must be made and its command, at most
@@ -285,4 +290,91 @@ def sdram_bench(words, *, masks=True):
     return FormalBench(controller, {
         "pins_": SdramRules(TIMING, words, masks=masks),
         "axi_": ResponseRules(r_payload_data=8 * words),
+    })
+
+
+class PhaseRules(Rules):
+    """The chip is set up again after each step of its clock.
+
+    The master is one of Weft: a burst stays until it is taken, there is one burst of writes at a
+    time, and its data end when its address says so.
+    """
+
+    PINS = {
+        "moved": 1, "pins_ras_n": 1, "pins_cas_n": 1, "pins_we_n": 1,
+        **{f"axi_{name}_{part}": 1 for name in ("aw", "w", "b", "ar") for part in (
+            "valid", "ready",
+        )},
+        **{f"axi_{name}_payload_{part}": bits for name in ("aw", "ar") for part, bits in (
+            ("addr", 32), ("len", 8),
+        )},
+        "axi_w_payload_last": 1,
+    }
+    RULES = {"set_up_again": "the mode is set after a step of the clock, before a READ or WRITE"}
+    COVERS = {"read_after_step": "a READ comes after a step of the clock"}
+
+    def elaborate(self, platform):
+        m = Module()
+        due, stepped = Signal(), Signal()
+        pins = Cat(self.pins_we_n, self.pins_cas_n, self.pins_ras_n)
+        with m.If(self.moved):
+            m.d.sync += [due.eq(1), stepped.eq(1)]
+        with m.Elif(pins == Command.MODE.value):
+            m.d.sync += due.eq(0)
+        read = pins == Command.READ.value
+        self.check(m, "set_up_again", ~((read | (pins == Command.WRITE.value)) & due))
+        self.cover(m, "read_after_step", read & stepped)
+        self._master(m)
+        return m
+
+    def _master(self, m):
+        open_, complete, left = Signal(), Signal(), Signal(8)  # a burst of writes; beats to come
+        aw, w = self.axi_aw_valid, self.axi_w_valid
+        for name in ("aw", "ar"):
+            valid, ready = (getattr(self, f"axi_{name}_{part}") for part in ("valid", "ready"))
+            burst = [getattr(self, f"axi_{name}_payload_{part}") for part in ("addr", "len")]
+            self.assume(m, self.stable(m, valid, ready, *burst))
+        self.assume(m, self.stable(m, w, self.axi_w_ready, self.axi_w_payload_last))
+        beats = Mux(open_, left, self.axi_aw_payload_len)
+        self.assume(m, ~(aw & open_))
+        self.assume(m, ~w | ((open_ | aw) & ~complete))
+        self.assume(m, ~w | (self.axi_w_payload_last == (beats == 0)))
+        with m.If(self.axi_aw_valid & self.axi_aw_ready):
+            m.d.sync += [open_.eq(1), left.eq(self.axi_aw_payload_len)]
+        with m.If(w & self.axi_w_ready):
+            m.d.sync += [left.eq(beats - 1), complete.eq(beats == 0)]
+        with m.If(self.axi_b_valid & self.axi_b_ready):
+            m.d.sync += [open_.eq(0), complete.eq(0)]
+
+
+class PhasedSdram(wiring.Component):
+    """A controller behind the register of the phase of its clock, as on a board."""
+
+    def __init__(self, words):
+        self.controller = SdramController(CHIP, TIMING, data_bytes=words)
+        super().__init__({
+            "axi": In(Axi4(data_bytes=words)), "ar_foreign": In(1), "aw_foreign": In(1),
+            "pins": Out(SdramPins(CHIP)), "moved": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.controller = controller = self.controller
+        register = phase.connect_controller(
+            m, SimpleNamespace(program_bytes=CHIP.size), flipped(self.axi), controller,
+            SdramPhase(1, 4),
+        )
+        m.d.comb += [
+            controller.ar_foreign.eq(self.ar_foreign), controller.aw_foreign.eq(self.aw_foreign),
+            self.moved.eq(register.moved),
+        ]
+        connect(m, controller.pins, flipped(self.pins))
+        return m
+
+
+def phase_bench(words):
+    """`sdram_bench` of a `PhasedSdram`, whose clock may make a step whenever nothing is open."""
+    return FormalBench(PhasedSdram(words), {
+        "pins_": SdramRules(TIMING, words), "axi_": ResponseRules(r_payload_data=8 * words),
+        "": PhaseRules(),
     })
