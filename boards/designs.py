@@ -174,7 +174,7 @@ LANGUAGE_85F = NetworkDesign(
 LANGUAGE_SDRAM_85F = dataclasses.replace(
     LANGUAGE_85F,
     config=dataclasses.replace(LANGUAGE_85F.config, program_words=1 << 18, int4=True),
-    clock=81.25,
+    clock=81.25, seed=2,
 )
 
 # The core with a microprogram: its main memory is the SPRAM, and it has all DSP blocks.

@@ -230,6 +230,7 @@ def test_abort_while_passes_overlap(core):
     for cycle in range(20, 420, 5):
         stopped = core.run([3], 48, abort=cycle)
         assert (stopped.error, stopped.tokens) == (CoreError.ABORTED, [])
+        assert cycle < stopped.simulated < cycle + 60  # after one pass, and its results
         assert core.run([3], 2).tokens == expected, cycle
 
 
