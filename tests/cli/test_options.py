@@ -116,7 +116,7 @@ def test_rejects_a_word_for_an_integer(capsys):
     with pytest.raises(SystemExit, match="^2$"):
         parsed("--rows", "four")
     last = capsys.readouterr().err.splitlines()[-1]
-    assert last == "x: error: argument --rows: invalid int value: 'four'"
+    assert last == "x: error: argument --rows: rows must be an integer, not 'four'"
 
 
 def test_rejects_an_empty_path(capsys):

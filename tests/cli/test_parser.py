@@ -18,7 +18,16 @@ from weft.cli import main
     (["info", "more"], "weft info: error: unrecognized arguments: more"),
     (["gatesim", "icebreaker", "--stage", "route"],
      r"weft gatesim: error: argument --stage: invalid choice: 'route' .*; did you mean routed\?"),
-    (["info", "--rows", "x"], "weft info: error: argument --rows: invalid int value: 'x'"),
+    (["info", "--rows", "x"],
+     "weft info: error: argument --rows: rows must be an integer, not 'x'"),
+    (["sim", "--b-words", "1.5"],
+     "weft sim: error: argument --b-words: b_words must be an integer, not '1.5'"),
+    (["build", "ulx3s-85f", "--words", ""],
+     "weft build: error: argument --words: words must be an integer, not ''"),
+    (["build", "ulx3s-85f", "--baud", "fast"],
+     "weft build: error: argument --baud: baud must be an integer, not 'fast'"),
+    (["generate", "--clocks", "two"],
+     "weft generate: error: argument --clocks: clocks must be an integer, not 'two'"),
     (["quite-else"], r"weft: error: argument COMMAND: invalid choice: 'quite-else' \(.*\)"),
 ])
 def test_reports_the_error_and_a_suggestion(arguments, said, capsys):

@@ -84,7 +84,7 @@ def add_design(parser):
         help="clock of the accelerator; default: the board's",
     )
     parser.add_argument(
-        "--baud", metavar="INT", type=int,
+        "--baud", metavar="INT", type=integer("baud"),
         help="baud rate of the serial port; default: the board's",
     )
     add_config(parser)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from weft.buses import BUSES
 from weft.cli.doctor import install_hint
-from weft.cli.options import add_config, config_of, path
+from weft.cli.options import add_config, config_of, integer, path
 from weft.config import Config, ConfigError
 from weft.design import PerKind
 from weft.designs import design_from_toml
@@ -44,7 +44,7 @@ def add(parser):
     buses = "; ".join(f"{name}: {bus.text}" for name, bus in BUSES.items())
     group.add_argument("--bus", metavar="BUS", help=buses)
     group.add_argument(
-        "--clocks", type=int, metavar="N",
+        "--clocks", type=integer("clocks"), metavar="N",
         help="number of clocks; with 2, the core runs on a clock of its own; default 1",
     )
     for option, text in OPTIONS.items():

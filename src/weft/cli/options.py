@@ -23,16 +23,22 @@ __all__ = [
 _MAX_LENGTH = 40  # characters of a wrong value in a message
 
 
-def integer(name: str, low: int, high: int | None = None):
-    """A type for `argparse`: an integer of ``low`` or more, and at most ``high`` if given."""
-    rule = f"an integer of {low} or more" if high is None else f"an integer in {low}..{high}"
+def integer(name: str, low: int | None = None, high: int | None = None):
+    """A type for `argparse`: an integer, at least ``low`` and at most ``high`` if they are given.
+
+    ``high`` needs a ``low``.
+    """
+    rule = "an integer"
+    if low is not None:
+        rule += f" of {low} or more" if high is None else f" in {low}..{high}"
 
     def read(text):
         try:
             value = int(text) if re.fullmatch(r"-?[0-9]+", text) else None
         except ValueError:  # thousands of digits
             value = None
-        if value is None or value < low or high is not None and value > high:
+        fits = value is not None and (low is None or low <= value)
+        if not fits or high is not None and value > high:
             raise _wrong(name, rule, text)
         return value
 
@@ -265,9 +271,9 @@ def add_config(parser):
                 flag, dest=f.name, action=argparse.BooleanOptionalAction, default=None, help=text
             )
             continue
-        kind = str if "choices" in rule else int
+        kind, metavar = (str, "STR") if "choices" in rule else (integer(f.name), "INT")
         text = f"{rule['text']}; {_range(rule)}; default {_default(f)}"
-        group.add_argument(flag, dest=f.name, type=kind, metavar=kind.__name__.upper(), help=text)
+        group.add_argument(flag, dest=f.name, type=kind, metavar=metavar, help=text)
 
 
 def add_network_core_fields(parser):
@@ -285,7 +291,7 @@ def add_network_core_fields(parser):
         if name in OPTIONS:
             group.add_argument(flag, action=argparse.BooleanOptionalAction, help=text)
         else:
-            group.add_argument(flag, type=int, metavar="INT", help=text)
+            group.add_argument(flag, type=integer(name), metavar="INT", help=text)
 
 
 def changed_config(args, config):
