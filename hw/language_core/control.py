@@ -26,8 +26,8 @@ from weft.language_core.latencies import (
 
 __all__ = ["PassControl", "Prompt"]
 
-# Passes that are open at most: from its last step on, a pass is open for these cycles, and a group
-# of another one is in the lanes for each DECODED of them.
+# Passes whose results are not all stored, at most: they start DECODED cycles apart or more, and the
+# last result of a pass is stored so many cycles after its last step.
 _OPEN = -(-(GROUP_OF_PRODUCT + LANES_OUT + REDUCED) // DECODED) + 1
 
 

@@ -221,8 +221,8 @@ class LanguageCore(wiring.Component):
         m.submodules.groups = loops = LoopNest(
             levels=GROUP_LEVELS, count_bits=12, addresses={"parameter": 16, "out": 12}
         )
-        # The job is there a cycle before the first group, and after the last one of the pass
-        # before: a pass whose steps have begun waits here for the groups of the other.
+        # Groups come some cycles after their steps. So the fields change here a cycle before the
+        # first group of a pass, when the last one of the pass before is in the lanes.
         product = control.job.kind == Kind.PRODUCT
         of_values = pipeline(m, start & ~product, GROUP_OF_VALUE - 1, "values_begin")
         of_products = pipeline(m, start & product, GROUP_OF_PRODUCT - 1, "products_begin")

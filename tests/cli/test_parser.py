@@ -26,6 +26,9 @@ from weft.cli import main
      "weft build: error: argument --words: words must be an integer, not ''"),
     (["build", "ulx3s-85f", "--baud", "fast"],
      "weft build: error: argument --baud: baud must be an integer, not 'fast'"),
+    *((["build", "icebreaker", "--clock", text],
+       f"weft build: error: argument --clock: clock must be a number in 0..10000, not '{text}'")
+      for text in ("x", "nan", "inf", "-5")),
     (["generate", "--clocks", "two"],
      "weft generate: error: argument --clocks: clocks must be an integer, not 'two'"),
     (["quite-else"], r"weft: error: argument COMMAND: invalid choice: 'quite-else' \(.*\)"),

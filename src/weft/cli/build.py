@@ -7,7 +7,14 @@ import time
 from pathlib import Path
 
 from weft.cli import bitstream_report
-from weft.cli.options import add_config, add_network_core_fields, changed_config, integer, path
+from weft.cli.options import (
+    add_config,
+    add_network_core_fields,
+    changed_config,
+    integer,
+    number,
+    path,
+)
 from weft.files import output_file, output_folder, written_whole
 
 __all__ = [
@@ -80,7 +87,7 @@ def add(parser):
 def add_design(parser):
     """Add the arguments that change the design of the board."""
     parser.add_argument(
-        "--clock", metavar="MHZ", type=float,
+        "--clock", metavar="MHZ", type=number("clock", 0, 1e4),
         help="clock of the accelerator; default: the board's",
     )
     parser.add_argument(

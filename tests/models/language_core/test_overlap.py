@@ -73,6 +73,7 @@ class _Token:
     def __init__(self, passes, position):
         self.position = position
         self.ready = {}  # when the latest write of a place can be read
+        self.used = {}  # the latest read of a place
         self.port_b = defaultdict(list)  # passes that use it in a cycle
         self.faults = []
         now, last_group, kept = 0, -1000, -1000
@@ -99,6 +100,11 @@ class _Token:
 
     def _read(self, cycle, *place):
         self._rule(place[0], self.ready.get(place, -1000) <= cycle)
+        self.used[place] = cycle
+
+    def _write(self, ready, *place):
+        self._rule("overwritten", self.used.get(place, -1000) < ready - 1)
+        self.ready[place] = ready
 
     def _pass(self, each, start, fed):
         """Reads and writes of a pass; the entry of its last group."""
@@ -137,13 +143,13 @@ class _Token:
         if each.out_place >= OutPlace.KEYS:
             out += self.position // (8 if each.out_place == OutPlace.KEYS else 16)
             self.port_b[result + 1].append(self.number)
-            self.ready["main", out] = result + 1 + PORT_B - READ + 2
+            self._write(result + 1 + PORT_B - READ + 2, "main", out)
         else:
-            self.ready["activations", out] = result + 1
+            self._write(result + 1, "activations", out)
         if each.out_place == OutPlace.BOTH:
-            self.ready["side", each.side + number] = result + 1
+            self._write(result + 1, "side", each.side + number)
         if each.reduction == Reduction.MAXIMUM and ends:
-            self.ready["maximum", head] = result + 3
+            self._write(result + 3, "maximum", head)
 
 
 def _positions(count):

@@ -7,18 +7,21 @@ import numpy as np
 import pytest
 from language_programs import CORE, SDRAM_CORE, SHAPE, blank, program_of, quantized
 
+from weft.boards.catalog import BOARDS
 from weft.golden.language import Shape
 from weft.golden.language.operations import silu_table
 from weft.golden.language.sampling import GREEDY, sampling
 from weft.language_core.config import LanguageCoreConfig
 from weft.language_core.cycles import (
     as_predicted,
+    last_step,
     pass_cycles,
     steps,
     token_bytes,
     token_cycles,
 )
 from weft.language_core.descriptors import LEVELS, Blocks, Kind, Operand, Reduction
+from weft.language_core.latencies import CONTROL
 from weft.models.errors import ModelError
 from weft.models.language_core.writer import CoreWriter
 from weft.network_core.cycles.memory import PERIOD, ProgramTiming
@@ -58,6 +61,19 @@ def test_the_page_has_the_cycles():
         parts["others"] += total - sum(parts.values())
         cells = (f"{number:,}" for number in (positions, *parts.values(), total))
         assert f"| {' | '.join(cells)} |\n" in page
+        apart = [dataclasses.replace(each, follow=0) for each in program.passes]
+        saved = token_cycles(apart, positions - 1) - total
+        assert f"would take {saved:,} cycles more\nwithout an overlap, at each position" in page
+    microseconds = token_cycles(program.passes, 127) / BOARDS["ulx3s-85f"].languages[
+        "language"
+    ].clock
+    assert f"a token at 128 positions takes {microseconds:.0f} us" in page
+    stored = {last_step(each) - CONTROL - 1 for each in program.passes if each.kind != Kind.SCALAR}
+    assert f"stored {min(stored)} to {max(stored)} cycles after its last step" in page
+    q, k, _ = program.passes[4:7]
+    scores = next(each for each in program.passes if _part(each) == "scores")
+    assert q.follow == k.follow and f"each other after {q.follow} cycles" in page
+    assert f"Exponentials follow the scores after {scores.follow} cycles" in page
 
 
 LARGE = Shape(dim=288, layers=6, heads=6, kv_heads=6, hidden=768, vocab=32000, positions=256)

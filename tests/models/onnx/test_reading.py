@@ -228,18 +228,21 @@ def test_a_model_without_outputs():
 SCALE, ZERO = np.float32(0.1), np.int8(0)
 
 
-@pytest.mark.parametrize("kind, inputs, place", [
-    ("QuantizeLinear", ["f", SCALE, ZERO], 1), ("DequantizeLinear", ["x", SCALE, ZERO], 1),
+@pytest.mark.parametrize("kind, inputs, place, of_result", [
+    ("QuantizeLinear", ["f", SCALE, ZERO], 1, True),
+    ("DequantizeLinear", ["x", SCALE, ZERO], 1, False),
     *(("QLinearConv", ["x", SCALE, ZERO, np.ones((4, 3, 3, 3), np.int8), SCALE, ZERO, SCALE, ZERO],
-       place) for place in (1, 4, 6)),
-    ("QLinearMatMul", ["x", SCALE, ZERO, np.ones((5, 2), np.int8), SCALE, ZERO, SCALE, ZERO], 6),
-    ("QLinearAdd", ["x", SCALE, ZERO, "x", SCALE, ZERO, SCALE, ZERO], 4),
-    ("QLinearConcat", [SCALE, ZERO, "x", SCALE, ZERO], 3),
-    ("QLinearGlobalAveragePool", ["x", SCALE, ZERO, SCALE, ZERO], 3),
-    ("MatMulIntegerToFloat", ["x", np.ones((5, 2), np.int8), SCALE, SCALE], 3),
+       place, place == 6) for place in (1, 4, 6)),
+    ("QLinearMatMul", ["x", SCALE, ZERO, np.ones((5, 2), np.int8), SCALE, ZERO, SCALE, ZERO], 6,
+     True),
+    ("QLinearAdd", ["x", SCALE, ZERO, "x", SCALE, ZERO, SCALE, ZERO], 4, False),
+    *(("QLinearConcat", [SCALE, ZERO, "x", SCALE, ZERO], place, not place) for place in (0, 3)),
+    ("QLinearGlobalAveragePool", ["x", SCALE, ZERO, SCALE, ZERO], 3, True),
+    ("MatMulIntegerToFloat", ["x", np.ones((5, 2), np.int8), SCALE, SCALE], 3, False),
 ])
-@pytest.mark.parametrize("scale", [np.inf, -np.inf, np.nan])
-def test_rejects_a_scale_that_is_not_finite(kind, inputs, place, scale):
+@pytest.mark.parametrize("scale", [np.inf, -np.inf, np.nan, 0, -0.5])
+def test_rejects_a_scale(kind, inputs, place, of_result, scale):
+    """Not finite; or of a result, which is divided by it, and not over 0."""
     b = Builder()
     b.input("x", (1, 3, 5, 5), np.int8)
     b.input("f", (1, 3, 5, 5))
@@ -247,7 +250,11 @@ def test_rejects_a_scale_that_is_not_finite(kind, inputs, place, scale):
     domain = "" if kind.endswith(("zeLinear", "Conv", "QLinearMatMul")) else "com.microsoft"
     axis = {"axis": 1} if kind == "QLinearConcat" else {}
     y = b.node(kind, *inputs[:place], "wrong", *inputs[place + 1:], domain=domain, **axis)
+    if np.isfinite(scale) and not of_result:
+        assert load(b.bytes(y), "net.onnx").outputs
+        return
+    rule = "finite and over 0" if of_result else "finite"
     rejects(
-        b.model(y), f"node {y[:-2]} ({kind}): scales in wrong must be finite, not {scale};"
-        " quantize the network again",
+        b.model(y), f"node {y[:-2]} ({kind}): scales in wrong must be {rule}, not"
+        f" {np.float32(scale)}; quantize the network again",
     )

@@ -56,9 +56,7 @@ def overlapped(passes: Sequence[Pass], positions: int) -> list[Pass]:
     for each, following in zip_longest(passes, passes[1:]):
         gap = 0
         if following is not None and _may_follow(each, following):
-            running = running or [
-                _Running(0, times) for times in _at_each_position(each, positions)
-            ]
+            running = running or [_Running(times) for times in _at_each_position(each, positions)]
             gap = _gap(each, following, positions, running)
         if not gap:
             running = []
@@ -170,22 +168,14 @@ class _Times:
 
 
 class _Running:
-    """Passes that overlap, in cycles from the first step of the first one.
+    """Passes that overlap, in cycles from the first step of the first one, which has ``times``."""
 
-    Parameters
-    ----------
-    start : int
-        First step of the latest one.
-    times : _Times
-        Of it.
-    """
-
-    def __init__(self, start, times):
-        self.start, self.times = start, times
+    def __init__(self, times):
+        self.start, self.times = 0, times  # of the latest one
         self.ready = {}  # of each memory: when its addresses have been written
         self.busy = set()  # cycles in which port B reads parameters or stores
         self.stores = set()
-        self._keep(start, times)
+        self._keep(0, times)
 
     def append(self, times, gap):
         self.start, self.times = self.start + self.times.last + gap, times

@@ -185,16 +185,24 @@ FOLDED = {
     "Reshape", "ScatterElements", "ScatterND", "Sign", "Slice", "Split", "Sqrt", "Squeeze", "Sub",
     "Tile", "Transpose", "Trilu", "Unsqueeze", "Where", "Xor",
 }
-# Places of the scales among the inputs; those of QLinearConcat depend on their number.
+# Places of the scales among the inputs: of the other tensors; and of the result, which is divided
+# by its scale. Those of QLinearConcat depend on the number of its inputs.
 _SCALES = {
-    **dict.fromkeys(("DequantizeLinear", "QuantizeLinear"), (1,)),
+    "DequantizeLinear": (1,), "DynamicQuantizeMatMul": (2,), "MatMulIntegerToFloat": (2, 3),
+    "QAttention": (3, 4), "QGemm": (1, 4),
     **dict.fromkeys((
         "QLinearAveragePool", "QLinearGlobalAveragePool", "QLinearLeakyRelu", "QLinearSigmoid",
         "QLinearSoftmax",
-    ), (1, 3)),
-    **dict.fromkeys(("QLinearAdd", "QLinearConv", "QLinearMatMul", "QLinearMul"), (1, 4, 6)),
-    "DynamicQuantizeMatMul": (2,), "MatMulIntegerToFloat": (2, 3), "QAttention": (3, 4),
-    "QGemm": (1, 4, 7),
+    ), (1,)),
+    **dict.fromkeys(("QLinearAdd", "QLinearConv", "QLinearMatMul", "QLinearMul"), (1, 4)),
+}
+_RESULT_SCALES = {
+    "QGemm": 7, "QLinearConcat": 0, "QuantizeLinear": 1,
+    **dict.fromkeys((
+        "QLinearAveragePool", "QLinearGlobalAveragePool", "QLinearLeakyRelu", "QLinearSigmoid",
+        "QLinearSoftmax",
+    ), 3),
+    **dict.fromkeys(("QLinearAdd", "QLinearConv", "QLinearMatMul", "QLinearMul"), 6),
 }
 OPTIONAL = {"BatchNormalization", "Dropout", "LayerNormalization", "MaxPool"}  # outputs after one
 MIN_FOLDED_BYTES = 1 << 24  # folding may make constants of this size, or of four times the file's
@@ -331,17 +339,30 @@ class Source:
         )
 
     def _check_scales(self, node, name):
-        """Raise ModelError for a constant scale that is infinite or NaN."""
+        """Raise ModelError for a constant scale that is not finite, or of a result and not over 0.
+
+        A scale of another tensor may be 0: some quantizers write it for weights that are all 0.
+        """
         places = _SCALES.get(node.op_type, ())
         if node.op_type == "QLinearConcat":
-            places = range(0, len(node.input), 3)
+            places = range(3, len(node.input), 3)
         for tensor in (node.input[place] for place in places if place < len(node.input)):
-            value = self.constants.get(tensor)
-            if value is not None and value.dtype.kind == "f" and not np.isfinite(value).all():
-                raise ModelError(
-                    f"{self.file}: node {name} ({node.op_type}): scales in {tensor} must be finite,"
-                    f" not {value[~np.isfinite(value)][0]}; quantize the network again"
-                )
+            self._check_scale(node, name, tensor, "finite", np.isfinite)
+        place = _RESULT_SCALES.get(node.op_type, len(node.input))
+        if place < len(node.input):
+            self._check_scale(
+                node, name, node.input[place], "finite and over 0",
+                lambda value: np.isfinite(value) & (value > 0),
+            )
+
+    def _check_scale(self, node, name, tensor, rule, holds):
+        value = self.constants.get(tensor)
+        if value is None or value.dtype.kind != "f" or holds(value).all():
+            return
+        raise ModelError(
+            f"{self.file}: node {name} ({node.op_type}): scales in {tensor} must be {rule},"
+            f" not {value[~holds(value)][0]}; quantize the network again"
+        )
 
     def _add(self, operator):
         """Add an operator, or what replaces it: an alias, constants, or other operators."""
